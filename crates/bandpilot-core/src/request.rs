@@ -1,0 +1,46 @@
+//! What a job asks for.
+
+use crate::{Collective, GpuMask, HostId};
+
+/// A request for GPUs with its constraints.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// Number of GPUs, at least 1.
+    pub gpus: usize,
+    /// The same count on every host.
+    pub uniform: bool,
+    /// Exactly this many hosts.
+    pub hosts: Option<usize>,
+    /// At most this many hosts.
+    pub max_hosts: Option<usize>,
+    /// Only GPUs of this model (compared without case).
+    pub gpu_model: Option<String>,
+    /// Only these GPUs, if not empty.
+    pub include: Vec<(HostId, GpuMask)>,
+    /// None of these GPUs.
+    pub exclude: Vec<(HostId, GpuMask)>,
+    /// The low end of the effective bandwidth must reach this, GB/s.
+    pub min_busbw_gbytes_per_s: Option<f64>,
+    /// Message size that the answer is optimised for, bytes.
+    pub bytes: u64,
+    /// The collective that the answer is optimised for.
+    pub collective: Collective,
+}
+
+impl Request {
+    /// A plain request: `gpus` GPUs, `all_reduce` of 2 GiB.
+    pub fn gpus(gpus: usize) -> Self {
+        Self {
+            gpus,
+            uniform: false,
+            hosts: None,
+            max_hosts: None,
+            gpu_model: None,
+            include: Vec::new(),
+            exclude: Vec::new(),
+            min_busbw_gbytes_per_s: None,
+            bytes: 2 << 30,
+            collective: Collective::AllReduce,
+        }
+    }
+}
