@@ -1,0 +1,462 @@
+//! A model made ready for one cluster and one message size.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use bandpilot_core::{Cluster, GpuMask, HostId, HostTypeId, Links, Placement};
+use rustc_hash::FxHashMap;
+
+use crate::local::{self, LARGE_MESSAGE_BYTES};
+use crate::model::BandwidthModel;
+use crate::physics::{CrossInput, Limit};
+use crate::residual::MOST_HOSTS_TOLD_APART;
+use crate::share::{Aggregate, Share};
+
+/// Injection bandwidth assumed for a host without any healthy NIC, GB/s: 10 Gbit/s Ethernet.
+const NO_NIC_GBYTES_PER_S: f64 = 1.25;
+
+/// What a predicted value rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Evidence {
+    /// This very set (or one that the model cannot tell from it) was measured at this size.
+    Measured,
+    /// The closed form or link classes, corrected by measurements of other sets.
+    Corrected,
+    /// The closed form or link classes alone.
+    ClosedForm,
+}
+
+/// What holds a set back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Bottleneck {
+    /// A single GPU: nothing is exchanged.
+    None,
+    /// The NICs of this host.
+    Rails(HostId),
+    /// The links between the GPUs inside this host.
+    InsideHost(HostId),
+    /// NVSwitch of the hosts.
+    Switch(HostId),
+    /// The latency of a small message.
+    Latency,
+}
+
+/// An isolated prediction with its grounds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prediction {
+    /// Isolated busbw, GB/s; 0 for a single GPU.
+    pub isolated_gbytes_per_s: f64,
+    /// What it rests on.
+    pub evidence: Evidence,
+    /// What decides.
+    pub bottleneck: Bottleneck,
+    /// Relative error to expect.
+    pub band: f64,
+}
+
+/// Log ratios of measured to estimated bandwidth by log2 of the message size, ascending.
+type Ratios = Vec<(f64, f64)>;
+
+#[derive(Debug, Default)]
+struct LocalTables {
+    by_host: FxHashMap<(u32, u64), Ratios>,
+    by_type: FxHashMap<(u16, u64), Ratios>,
+    /// Mean over everything measured on the type: for subsets that never were.
+    typical: FxHashMap<u16, f64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Measured {
+    hosts: usize,
+    gpus: usize,
+    busbw: f64,
+}
+
+/// Predicts sets of one cluster at one message size. Remembers what it computed; the memory changes no answer.
+#[derive(Debug)]
+pub struct Predictor<'a> {
+    model: &'a BandwidthModel,
+    cluster: &'a Cluster,
+    bytes: u64,
+    tables: LocalTables,
+    measured: FxHashMap<u64, Measured>,
+    /// Best measured value by (hosts, levels).
+    measured_best: FxHashMap<(usize, u8), f64>,
+    shares: RefCell<FxHashMap<(u32, u64), Share>>,
+    slabs: RefCell<FxHashMap<(u32, u8), Rc<[f64; 256]>>>,
+}
+
+impl<'a> Predictor<'a> {
+    /// Prepares `model` for `cluster` at `bytes`.
+    pub fn new(model: &'a BandwidthModel, cluster: &'a Cluster, bytes: u64) -> Self {
+        let mut predictor = Self {
+            model,
+            cluster,
+            bytes,
+            tables: local_tables(model, cluster),
+            measured: FxHashMap::default(),
+            measured_best: FxHashMap::default(),
+            shares: RefCell::default(),
+            slabs: RefCell::default(),
+        };
+        predictor.index_measured();
+        predictor
+    }
+
+    /// The cluster that this was made for.
+    pub fn cluster(&self) -> &'a Cluster {
+        self.cluster
+    }
+
+    /// The message size, bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The model's error bands.
+    pub fn model(&self) -> &'a BandwidthModel {
+        self.model
+    }
+
+    /// Isolated busbw of a set, GB/s; 0 for fewer than two GPUs.
+    pub fn isolated(&self, set: &Placement) -> f64 {
+        match set.shares() {
+            [] => 0.0,
+            [(host, mask)] => self.inside(*host, *mask),
+            shares => self.cross(&shares.iter().fold(Aggregate::EMPTY, |set, (host, mask)| {
+                set.with(&self.share(*host, *mask), 1)
+            })),
+        }
+    }
+
+    /// Isolated busbw inside one host, GB/s; 0 for fewer than two GPUs.
+    pub fn inside(&self, host: HostId, mask: GpuMask) -> f64 {
+        if mask.count() < 2 {
+            return 0.0;
+        }
+        let host_type = self.cluster.host(host).host_type;
+        let ratio = self
+            .tables
+            .by_host
+            .get(&(host.0, mask.0))
+            .map(|ratios| interpolate(ratios, self.bytes))
+            .or_else(|| self.type_ratio(host_type, mask, self.bytes));
+        let ratio = ratio.or_else(|| self.tables.typical.get(&host_type.0).copied());
+        local::physics(self.cluster.type_of(host), mask, self.bytes) * ratio.unwrap_or(0.0).exp()
+    }
+
+    /// True if which GPUs of the host are taken can change an answer inside it: PCIe and mesh hosts, and hosts
+    /// whose single subsets were measured.
+    pub fn subsets_differ(&self, host: HostId) -> bool {
+        self.is_mesh(host) || self.has_host_table(host)
+    }
+
+    /// True for hosts whose GPUs are not all alike to the cross-host level.
+    pub fn is_mesh(&self, host: HostId) -> bool {
+        matches!(self.cluster.type_of(host).links, Links::Matrix(_))
+    }
+
+    /// True if every GPU of the host has the same NIC rate to itself, so that only the number of GPUs matters.
+    pub fn has_uniform_rails(&self, host: HostId) -> bool {
+        let host_type = self.cluster.type_of(host);
+        self.cluster.host(host).unhealthy_nics.is_empty()
+            && (host_type.nics.is_empty()
+                || (host_type.nics.len() == host_type.gpus
+                    && host_type.nics.iter().all(|nic| {
+                        nic.gpus.count() == 1 && nic.gbit_per_s == host_type.nics[0].gbit_per_s
+                    })
+                    && host_type.nics.iter().fold(GpuMask::EMPTY, |m, n| m.union(n.gpus)).count()
+                        == host_type.gpus))
+    }
+
+    /// The cross-host view of one host's part of a set.
+    pub fn share(&self, host: HostId, mask: GpuMask) -> Share {
+        if let Some(share) = self.shares.borrow().get(&(host.0, mask.0)) {
+            return *share;
+        }
+        let share = self.compute_share(host, mask);
+        self.shares.borrow_mut().insert((host.0, mask.0), share);
+        share
+    }
+
+    /// Isolated busbw of a set that spans hosts, GB/s.
+    pub fn cross(&self, set: &Aggregate) -> f64 {
+        if let Some(value) = self.measured_value(set) {
+            return value;
+        }
+        let slab = self.slab(set.hosts, set.rails);
+        let value = self.model.physics.busbw(&self.input(set)) * slab[set.levels as usize].exp();
+        value.min(set.local_cap)
+    }
+
+    /// For every combination of levels, an upper bound of [`Predictor::cross`] over all sets whose levels include
+    /// them, have `least_level` (one bit) as their lowest and lie within `allowed`; other fields as in `set`.
+    pub fn cross_bounds(&self, set: &Aggregate, least_level: u8, allowed: u8) -> Box<[f64; 256]> {
+        let slab = self.slab(set.hosts, set.rails);
+        let closed_form = self.model.physics.busbw(&self.input(set));
+        let within = allowed & !(least_level - 1);
+        let mut bounds = Box::new([f64::NEG_INFINITY; 256]);
+        for levels in 1..=255_u8 {
+            if levels & !within != 0 || levels & least_level == 0 {
+                continue;
+            }
+            let predicted = (closed_form * slab[levels as usize].exp()).min(set.local_cap);
+            let measured = self.measured_best.get(&(set.hosts, levels)).copied().unwrap_or(0.0);
+            bounds[levels as usize] = predicted.max(measured);
+        }
+        for bit in 0..8 {
+            for levels in 0..256 {
+                if levels >> bit & 1 == 0 {
+                    bounds[levels] = bounds[levels].max(bounds[levels | 1 << bit]);
+                }
+            }
+        }
+        bounds
+    }
+
+    /// True if this very set, or one that the model cannot tell from it, was measured at this size.
+    pub fn is_measured(&self, set: &Placement) -> bool {
+        match set.shares() {
+            [] => false,
+            [(host, mask)] => self.tables.by_host.contains_key(&(host.0, mask.0)),
+            shares => {
+                let set = shares.iter().fold(Aggregate::EMPTY, |set, (host, mask)| {
+                    set.with(&self.share(*host, *mask), 1)
+                });
+                self.measured_value(&set).is_some()
+            }
+        }
+    }
+
+    /// The prediction with its grounds.
+    pub fn predict(&self, set: &Placement) -> Prediction {
+        let isolated = self.isolated(set);
+        let measured = self.is_measured(set);
+        let learned = if set.is_cross_host() {
+            !self.model.residual.points.is_empty()
+        } else {
+            set.shares().first().is_some_and(|(host, _)| {
+                self.tables.typical.contains_key(&self.cluster.host(*host).host_type.0)
+            })
+        };
+        let evidence = match (measured, learned) {
+            (true, _) => Evidence::Measured,
+            (false, true) => Evidence::Corrected,
+            (false, false) => Evidence::ClosedForm,
+        };
+        let bottleneck = self.bottleneck(set);
+        let unmeasured_mesh = match bottleneck {
+            Bottleneck::InsideHost(host) => {
+                !measured && !self.is_measured(&Placement::new([(host, set.on(host))]))
+            }
+            _ => false,
+        };
+        let band = if unmeasured_mesh {
+            self.model.bands.inside_mesh
+        } else {
+            self.model.bands.of(set.hosts(), is_even(set), measured)
+        };
+        Prediction { isolated_gbytes_per_s: isolated, evidence, bottleneck, band }
+    }
+
+    fn bottleneck(&self, set: &Placement) -> Bottleneck {
+        match set.shares() {
+            [] => Bottleneck::None,
+            [(_, mask)] if mask.count() < 2 => Bottleneck::None,
+            [(host, _)] if self.is_mesh(*host) => Bottleneck::InsideHost(*host),
+            [(host, _)] => Bottleneck::Switch(*host),
+            shares => {
+                let seen: Vec<(HostId, Share)> =
+                    shares.iter().map(|(host, mask)| (*host, self.share(*host, *mask))).collect();
+                let all: Aggregate = seen.iter().map(|(_, share)| share).collect();
+                let least = |value: fn(&Share) -> f64| {
+                    seen.iter()
+                        .min_by(|a, b| value(&a.1).total_cmp(&value(&b.1)))
+                        .map_or(shares[0].0, |(host, _)| *host)
+                };
+                if self.cross(&all) >= all.local_cap * 0.999 {
+                    return Bottleneck::InsideHost(least(|share| share.local_cap));
+                }
+                match self.model.physics.limit(&self.input(&all)) {
+                    Limit::Rails => Bottleneck::Rails(least(|share| share.injection)),
+                    Limit::Switch => Bottleneck::Switch(least(|share| share.switch_cap)),
+                    Limit::Latency => Bottleneck::Latency,
+                }
+            }
+        }
+    }
+
+    fn measured_value(&self, set: &Aggregate) -> Option<f64> {
+        self.measured
+            .get(&set.key)
+            .filter(|entry| entry.hosts == set.hosts && entry.gpus == set.gpus)
+            .map(|entry| entry.busbw)
+    }
+
+    fn input(&self, set: &Aggregate) -> CrossInput {
+        CrossInput {
+            hosts: set.hosts,
+            gpus: set.gpus,
+            injection: set.injection,
+            plateau: set.plateau,
+            switch_cap: set.switch_cap,
+            bytes: self.bytes,
+        }
+    }
+
+    fn slab(&self, hosts: usize, rails: u8) -> Rc<[f64; 256]> {
+        let hosts = (hosts as u32).min(MOST_HOSTS_TOLD_APART);
+        if let Some(slab) = self.slabs.borrow().get(&(hosts, rails)) {
+            return Rc::clone(slab);
+        }
+        let slab: Rc<[f64; 256]> = Rc::from(self.model.residual.slab(hosts, rails, self.bytes));
+        self.slabs.borrow_mut().insert((hosts, rails), Rc::clone(&slab));
+        slab
+    }
+
+    fn has_host_table(&self, host: HostId) -> bool {
+        self.tables.by_host.contains_key(&(host.0, 0))
+    }
+
+    fn type_ratio(&self, host_type: HostTypeId, mask: GpuMask, bytes: u64) -> Option<f64> {
+        let key = type_key(self.cluster, host_type, mask);
+        self.tables.by_type.get(&(host_type.0, key)).map(|ratios| interpolate(ratios, bytes))
+    }
+
+    fn switch_bandwidth(&self, host_type: HostTypeId, count: usize) -> f64 {
+        let kind = &self.cluster.host_types[host_type.0 as usize];
+        let mask = GpuMask::first(count);
+        let ratio = self
+            .type_ratio(host_type, mask, LARGE_MESSAGE_BYTES)
+            .or_else(|| self.tables.typical.get(&host_type.0).copied());
+        local::physics(kind, mask, LARGE_MESSAGE_BYTES) * ratio.unwrap_or(0.0).exp()
+    }
+
+    fn compute_share(&self, host: HostId, mask: GpuMask) -> Share {
+        let host_type = self.cluster.host(host).host_type;
+        let kind = self.cluster.type_of(host);
+        let count = mask.count();
+        let switched = matches!(kind.links, Links::NvSwitch);
+        let unhealthy = &self.cluster.host(host).unhealthy_nics;
+        let healthy = kind.nics.iter().enumerate().filter(|(i, _)| !unhealthy.contains(i));
+        let serving: Vec<f64> = healthy
+            .clone()
+            .filter(|(_, nic)| !nic.gpus.intersection(mask).is_empty())
+            .map(|(_, nic)| nic.gbit_per_s / 8.0)
+            .collect();
+        let fallback = healthy.map(|(_, nic)| nic.gbit_per_s / 8.0).fold(0.0, f64::max);
+        let injection = match (serving.is_empty(), fallback > 0.0) {
+            (false, _) => serving.iter().sum(),
+            (true, true) => fallback,
+            (true, false) => NO_NIC_GBYTES_PER_S,
+        };
+        let eighth = (8 * count).div_ceil(kind.gpus.max(1)).clamp(1, 8);
+        let when =
+            |wanted: bool, value: &dyn Fn() -> f64| if wanted { value() } else { f64::INFINITY };
+        Share {
+            host_type,
+            count: count as u8,
+            mask_key: if switched { 0 } else { mask.0 },
+            level: 1 << (eighth - 1),
+            injection,
+            rails: serving.len().clamp(1, 255) as u8,
+            plateau: when(switched, &|| self.switch_bandwidth(host_type, kind.gpus)),
+            switch_cap: when(switched && count > 1, &|| self.switch_bandwidth(host_type, count)),
+            local_cap: when(!switched && count > 1, &|| self.inside(host, mask)),
+        }
+    }
+
+    fn index_measured(&mut self) {
+        for entry in self.model.cross.iter().filter(|entry| entry.bytes == self.bytes) {
+            let mut set = Aggregate::EMPTY;
+            let mut known = true;
+            for share in &entry.shares {
+                let host_type =
+                    self.cluster.host_types.iter().position(|kind| kind.name == share.host_type);
+                let host = host_type.and_then(|t| {
+                    self.cluster.hosts.iter().position(|h| h.host_type.0 as usize == t)
+                });
+                let Some(host) = host else {
+                    known = false;
+                    break;
+                };
+                let mask = share.gpus.unwrap_or(GpuMask::first(share.count as usize));
+                set = set.with(&self.share(HostId(host as u32), mask), 1);
+            }
+            if known {
+                let busbw = entry.busbw_gbytes_per_s;
+                self.measured.insert(set.key, Measured { hosts: set.hosts, gpus: set.gpus, busbw });
+                let best = self.measured_best.entry((set.hosts, set.levels)).or_insert(0.0);
+                *best = best.max(busbw);
+            }
+        }
+    }
+}
+
+/// True if every host of the set gives the same number of GPUs.
+fn is_even(set: &Placement) -> bool {
+    let mut counts = set.shares().iter().map(|(_, mask)| mask.count());
+    let first = counts.next();
+    counts.all(|count| Some(count) == first)
+}
+
+/// Subsets that are alike share a key: all of one size on NVSwitch hosts.
+fn type_key(cluster: &Cluster, host_type: HostTypeId, mask: GpuMask) -> u64 {
+    match cluster.host_types[host_type.0 as usize].links {
+        Links::NvSwitch => mask.count() as u64,
+        Links::Matrix(_) => mask.0,
+    }
+}
+
+/// Linear in log2 of the size between measured sizes, constant outside.
+fn interpolate(ratios: &Ratios, bytes: u64) -> f64 {
+    let at = (bytes.max(1) as f64).log2();
+    let above = ratios.partition_point(|(size, _)| *size < at);
+    match (above.checked_sub(1).map(|i| ratios[i]), ratios.get(above).copied()) {
+        (None, None) => 0.0,
+        (Some((_, value)), None) | (None, Some((_, value))) => value,
+        (Some((size_low, low)), Some((size_high, high))) => {
+            low + (high - low) * (at - size_low) / (size_high - size_low)
+        }
+    }
+}
+
+fn local_tables(model: &BandwidthModel, cluster: &Cluster) -> LocalTables {
+    let mut tables = LocalTables::default();
+    let mut sums: FxHashMap<(u16, u64, u64), (f64, f64)> = FxHashMap::default();
+    let mut typical: FxHashMap<u16, (f64, f64)> = FxHashMap::default();
+    for entry in &model.local {
+        let Some(type_index) =
+            cluster.host_types.iter().position(|kind| kind.name == entry.host_type)
+        else {
+            continue;
+        };
+        let bytes = entry.bytes.unwrap_or(LARGE_MESSAGE_BYTES);
+        let kind = &cluster.host_types[type_index];
+        let estimate = local::physics(kind, entry.gpus, bytes);
+        if estimate <= 0.0 || entry.busbw_gbytes_per_s <= 0.0 {
+            continue;
+        }
+        let ratio = (entry.busbw_gbytes_per_s / estimate).ln();
+        let size = (bytes.max(1) as f64).log2();
+        if let Some(host) = cluster.find_host(&entry.host) {
+            tables.by_host.entry((host.0, entry.gpus.0)).or_default().push((size, ratio));
+            tables.by_host.entry((host.0, 0)).or_default();
+        }
+        let id = HostTypeId(type_index as u16);
+        let key = type_key(cluster, id, entry.gpus);
+        let sum = sums.entry((id.0, key, bytes)).or_insert((0.0, 0.0));
+        *sum = (sum.0 + ratio, sum.1 + 1.0);
+        let all = typical.entry(id.0).or_insert((0.0, 0.0));
+        *all = (all.0 + ratio, all.1 + 1.0);
+    }
+    for ((host_type, key, bytes), (sum, count)) in sums {
+        let size = (bytes.max(1) as f64).log2();
+        tables.by_type.entry((host_type, key)).or_default().push((size, sum / count));
+    }
+    let sort = |ratios: &mut Ratios| ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
+    tables.by_host.values_mut().for_each(sort);
+    tables.by_type.values_mut().for_each(sort);
+    tables.typical = typical.into_iter().map(|(id, (sum, count))| (id, sum / count)).collect();
+    tables
+}
