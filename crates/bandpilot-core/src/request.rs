@@ -1,6 +1,6 @@
 //! What a job asks for.
 
-use crate::{Collective, GpuMask, HostId};
+use crate::{GpuMask, HostId};
 
 /// A request for GPUs with its constraints.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,8 +23,6 @@ pub struct Request {
     pub min_busbw_gbytes_per_s: Option<f64>,
     /// Message size that the answer is optimised for, bytes.
     pub bytes: u64,
-    /// The collective that the answer is optimised for.
-    pub collective: Collective,
 }
 
 impl Request {
@@ -40,7 +38,6 @@ impl Request {
             exclude: Vec::new(),
             min_busbw_gbytes_per_s: None,
             bytes: 2 << 30,
-            collective: Collective::AllReduce,
         }
     }
 }

@@ -1,1 +1,24 @@
-//! bandpilot dispatch.
+//! Which GPUs a job gets: exact search with a certificate, baselines, and the answer with its grounds.
+//!
+//! # The problem
+//!
+//! *Constants*: a cluster, a snapshot of what is free and what runs, a bandwidth model, a contention model, a
+//! request. *Variables*: a subset of the free GPUs. *Conditions*: the request's (number of GPUs,
+//! hosts, evenness, model, included and excluded GPUs). *Objective*: the greatest effective bandwidth;
+//! among equals the least loss of running jobs; among those the fewest hosts, then the host order.
+//!
+//! [`search::search`] solves it by branch and bound over host classes and counts, never over sets of GPUs, and says
+//! with an upper bound how much better any other set could be under the model.
+
+pub mod answer;
+pub mod baselines;
+pub mod classes;
+pub mod launch;
+pub mod scene;
+pub mod scope;
+pub mod search;
+
+pub use answer::{Answer, AnswerOptions, dispatch};
+pub use scene::Scene;
+pub use scope::{Impossible, Scope};
+pub use search::{Found, Outcome, SearchOptions, search};

@@ -21,5 +21,5 @@ pub mod share;
 pub use contention::{ContentionModel, Meeting, MeetingBound, VirtualMerge};
 pub use fit::{FitError, FitOptions, FitReport, fit};
 pub use model::{BandwidthModel, ErrorBands};
-pub use predictor::{Evidence, Prediction, Predictor};
+pub use predictor::{Bottleneck, CrossBounds, Evidence, Prediction, Predictor};
 pub use share::{Aggregate, Share};

@@ -85,6 +85,21 @@ impl Default for ErrorBands {
 }
 
 impl ErrorBands {
+    /// The least of all bands.
+    pub fn least(&self) -> f64 {
+        [
+            self.one_host,
+            self.inside_mesh,
+            self.two_hosts_even,
+            self.two_hosts_uneven,
+            self.many_hosts_even,
+            self.many_hosts_uneven,
+            self.measured,
+        ]
+        .into_iter()
+        .fold(f64::INFINITY, f64::min)
+    }
+
     /// The band of a set.
     pub fn of(&self, hosts: usize, even: bool, measured: bool) -> f64 {
         match (measured, hosts, even) {

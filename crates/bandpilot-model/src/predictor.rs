@@ -54,8 +54,26 @@ pub struct Prediction {
     pub band: f64,
 }
 
+/// Upper bounds for sets of which only some shares are known yet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CrossBounds {
+    predicted: [f64; 256],
+    measured: [f64; 256],
+}
+
+impl CrossBounds {
+    /// Bound for sets whose levels include these and whose least local cap is at most this.
+    pub fn at(&self, levels: u8, local_cap: f64) -> f64 {
+        // A measured set is worth its measurement even where the local table says less.
+        self.predicted[levels as usize].min(local_cap).max(self.measured[levels as usize])
+    }
+}
+
 /// Log ratios of measured to estimated bandwidth by log2 of the message size, ascending.
 type Ratios = Vec<(f64, f64)>;
+
+/// Log factors by levels.
+type Slab = Rc<[f64; 256]>;
 
 #[derive(Debug, Default)]
 struct LocalTables {
@@ -83,7 +101,8 @@ pub struct Predictor<'a> {
     /// Best measured value by (hosts, levels).
     measured_best: FxHashMap<(usize, u8), f64>,
     shares: RefCell<FxHashMap<(u32, u64), Share>>,
-    slabs: RefCell<FxHashMap<(u32, u8), Rc<[f64; 256]>>>,
+    insides: RefCell<FxHashMap<(u32, u64), f64>>,
+    slabs: RefCell<FxHashMap<(u32, u8), Slab>>,
 }
 
 impl<'a> Predictor<'a> {
@@ -97,6 +116,7 @@ impl<'a> Predictor<'a> {
             measured: FxHashMap::default(),
             measured_best: FxHashMap::default(),
             shares: RefCell::default(),
+            insides: RefCell::default(),
             slabs: RefCell::default(),
         };
         predictor.index_measured();
@@ -134,6 +154,15 @@ impl<'a> Predictor<'a> {
         if mask.count() < 2 {
             return 0.0;
         }
+        if let Some(value) = self.insides.borrow().get(&(host.0, mask.0)) {
+            return *value;
+        }
+        let value = self.compute_inside(host, mask);
+        self.insides.borrow_mut().insert((host.0, mask.0), value);
+        value
+    }
+
+    fn compute_inside(&self, host: HostId, mask: GpuMask) -> f64 {
         let host_type = self.cluster.host(host).host_type;
         let ratio = self
             .tables
@@ -185,33 +214,42 @@ impl<'a> Predictor<'a> {
             return value;
         }
         let slab = self.slab(set.hosts, set.rails);
-        let value = self.model.physics.busbw(&self.input(set)) * slab[set.levels as usize].exp();
+        let value = self.closed_form(set) * slab[set.levels as usize].exp();
         value.min(set.local_cap)
     }
 
-    /// For every combination of levels, an upper bound of [`Predictor::cross`] over all sets whose levels include
-    /// them, have `least_level` (one bit) as their lowest and lie within `allowed`; other fields as in `set`.
-    pub fn cross_bounds(&self, set: &Aggregate, least_level: u8, allowed: u8) -> Box<[f64; 256]> {
+    /// The closed form without correction, local caps and measurements, GB/s.
+    pub fn closed_form(&self, set: &Aggregate) -> f64 {
+        self.model.physics.busbw(&self.input(set))
+    }
+
+    /// Upper bounds of [`Predictor::cross`] by levels, over all sets that agree with `set` in everything but levels and local
+    /// caps, whose levels lie within `allowed` and, unless `least_level` is 0, have it as their lowest.
+    pub fn cross_bounds(&self, set: &Aggregate, least_level: u8, allowed: u8) -> CrossBounds {
         let slab = self.slab(set.hosts, set.rails);
-        let closed_form = self.model.physics.busbw(&self.input(set));
-        let within = allowed & !(least_level - 1);
-        let mut bounds = Box::new([f64::NEG_INFINITY; 256]);
+        let closed_form = self.closed_form(set);
+        let within = if least_level == 0 { allowed } else { allowed & !(least_level - 1) };
+        let mut predicted = [f64::NEG_INFINITY; 256];
+        let mut measured = [f64::NEG_INFINITY; 256];
         for levels in 1..=255_u8 {
-            if levels & !within != 0 || levels & least_level == 0 {
+            if levels & !within != 0 || levels & least_level != least_level {
                 continue;
             }
-            let predicted = (closed_form * slab[levels as usize].exp()).min(set.local_cap);
-            let measured = self.measured_best.get(&(set.hosts, levels)).copied().unwrap_or(0.0);
-            bounds[levels as usize] = predicted.max(measured);
+            predicted[levels as usize] = closed_form * slab[levels as usize].exp();
+            if let Some(best) = self.measured_best.get(&(set.hosts, levels)) {
+                measured[levels as usize] = *best;
+            }
         }
-        for bit in 0..8 {
-            for levels in 0..256 {
-                if levels >> bit & 1 == 0 {
-                    bounds[levels] = bounds[levels].max(bounds[levels | 1 << bit]);
+        for table in [&mut predicted, &mut measured] {
+            for bit in 0..8 {
+                for levels in 0..256 {
+                    if levels >> bit & 1 == 0 {
+                        table[levels] = table[levels].max(table[levels | 1 << bit]);
+                    }
                 }
             }
         }
-        bounds
+        CrossBounds { predicted, measured }
     }
 
     /// True if this very set, or one that the model cannot tell from it, was measured at this size.
@@ -304,7 +342,7 @@ impl<'a> Predictor<'a> {
         }
     }
 
-    fn slab(&self, hosts: usize, rails: u8) -> Rc<[f64; 256]> {
+    fn slab(&self, hosts: usize, rails: u8) -> Slab {
         let hosts = (hosts as u32).min(MOST_HOSTS_TOLD_APART);
         if let Some(slab) = self.slabs.borrow().get(&(hosts, rails)) {
             return Rc::clone(slab);

@@ -1,0 +1,237 @@
+//! The decision with its grounds, ready to be shown.
+
+use bandpilot_core::{ClusterState, LinkClass, Placement, Request, format_bytes};
+use bandpilot_model::{Bottleneck, Evidence, Predictor, VirtualMerge};
+
+use crate::baselines;
+use crate::launch::{Launch, launch};
+use crate::scene::Scene;
+use crate::scope::{self, Impossible, Scope};
+use crate::search::{Found, Objective, Outcome, SearchOptions, search};
+
+/// How to answer.
+#[derive(Clone, Copy, Default)]
+pub struct AnswerOptions<'a> {
+    /// Asked now and then; `true` ends the search with what it has. `None`: never.
+    pub should_stop: Option<&'a dyn Fn() -> bool>,
+}
+
+/// Bandwidths of a set.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Valued {
+    /// The GPUs.
+    pub placement: Placement,
+    /// Alone, GB/s.
+    pub isolated: f64,
+    /// Beside the running jobs, GB/s.
+    pub effective: f64,
+}
+
+/// What a running job loses.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Harm {
+    /// Its name.
+    pub job: String,
+    /// Before, GB/s.
+    pub before: f64,
+    /// With the new job, GB/s.
+    pub after: f64,
+}
+
+/// The answer to a request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The chosen set.
+    pub chosen: Valued,
+    /// Low and high end of the effective bandwidth, GB/s.
+    pub low: f64,
+    /// See `low`.
+    pub high: f64,
+    /// Relative half width of the band, and where it comes from.
+    pub band: f64,
+    /// See `band`.
+    pub band_source: String,
+    /// What the prediction rests on.
+    pub evidence: Evidence,
+    /// What holds the chosen set back, by name.
+    pub bottleneck: String,
+    /// No set is worth more than this under the model, GB/s; `None`: no certificate.
+    pub upper_bound: Option<f64>,
+    /// (upper bound - chosen) / upper bound.
+    pub gap: Option<f64>,
+    /// The best set of another shape.
+    pub runner_up: Option<Valued>,
+    /// Fewest hosts, packed.
+    pub most_compact: Option<Valued>,
+    /// What running jobs lose.
+    pub harm: Vec<Harm>,
+    /// What to paste.
+    pub launch: Launch,
+    /// Steps of the search.
+    pub steps: u64,
+}
+
+/// Chooses GPUs for a request.
+///
+/// # Errors
+/// If no set meets the request: the constraint that binds and what would be possible.
+pub fn dispatch(
+    predictor: &Predictor<'_>,
+    state: &ClusterState,
+    request: &Request,
+    options: AnswerOptions<'_>,
+) -> Result<Answer, Impossible> {
+    let scope = scope::check(predictor.cluster(), state, request)?;
+    let contention = VirtualMerge;
+    let scene = Scene::new(predictor, &contention, state);
+    let never = || false;
+    let search_options = SearchOptions {
+        runner_up: true,
+        should_stop: options.should_stop.unwrap_or(&never),
+        ..SearchOptions::default()
+    };
+    let mut outcome = search(&scene, &scope, request, &search_options).ok_or_else(out_of_time)?;
+    if let Some(floor) = request.min_busbw_gbytes_per_s
+        && low_end(predictor, &outcome.best) < floor
+    {
+        let careful = SearchOptions { objective: Objective::LowEnd, ..search_options };
+        outcome = search(&scene, &scope, request, &careful).ok_or_else(out_of_time)?;
+        if outcome.best.objective < floor {
+            return Err(too_slow(predictor, request, floor, &outcome.best));
+        }
+    }
+    Ok(explain(&scene, &scope, state, request, outcome))
+}
+
+fn low_end(predictor: &Predictor<'_>, found: &Found) -> f64 {
+    found.effective * (1.0 - predictor.predict(&found.placement).band)
+}
+
+fn out_of_time() -> Impossible {
+    Impossible {
+        constraint: "deadline-ms",
+        message: "the time was up before any set that meets the request was found".to_owned(),
+        possible: "a longer --deadline-ms, or none".to_owned(),
+    }
+}
+
+fn too_slow(predictor: &Predictor<'_>, request: &Request, floor: f64, best: &Found) -> Impossible {
+    Impossible {
+        constraint: "min-busbw",
+        message: format!(
+            "no set of {} GPUs is sure of {floor:.1} GB/s: the best low end is {:.1} GB/s ({})",
+            request.gpus,
+            best.objective,
+            best.placement.display(predictor.cluster())
+        ),
+        possible: format!(
+            "--min-busbw {:.1}; its effective bandwidth is {:.1} GB/s",
+            (best.objective * 10.0).floor() / 10.0,
+            best.effective
+        ),
+    }
+}
+
+fn explain(
+    scene: &Scene<'_>,
+    scope: &Scope,
+    state: &ClusterState,
+    request: &Request,
+    outcome: Outcome,
+) -> Answer {
+    let predictor = scene.predictor();
+    let Outcome { best, runner_up, upper_bound, steps, .. } = outcome;
+    let prediction = predictor.predict(&best.placement);
+    let worth = scene.effective(&best.placement);
+    let compact = baselines::most_compact(&scope.usable, request.gpus);
+    let name = |job: usize| state.jobs[job].name.clone();
+    let harm = scene
+        .losses(&best.placement)
+        .into_iter()
+        .map(|loss| Harm { job: name(loss.job), before: loss.before, after: loss.after })
+        .collect();
+    let bottleneck = match worth.deciding_job {
+        Some(job) => {
+            let hosts: Vec<&str> = best
+                .placement
+                .shares()
+                .iter()
+                .filter(|(host, _)| !state.jobs[job].placement.on(*host).is_empty())
+                .map(|(host, _)| predictor.cluster().host(*host).name.as_str())
+                .collect();
+            format!("contention with job '{}' on {}", name(job), hosts.join(", "))
+        }
+        None => bottleneck_name(predictor, &best.placement, &prediction.bottleneck),
+    };
+    Answer {
+        low: best.effective * (1.0 - prediction.band),
+        high: best.effective * (1.0 + prediction.band),
+        band: prediction.band,
+        band_source: predictor.model().bands.source.clone(),
+        evidence: prediction.evidence,
+        bottleneck,
+        upper_bound: upper_bound.map(|bound| bound.max(best.effective)),
+        gap: upper_bound.map(|bound| {
+            if bound > best.objective { (bound - best.objective) / bound } else { 0.0 }
+        }),
+        runner_up: runner_up.map(valued),
+        most_compact: meets(&compact, request).then(|| {
+            let worth = scene.effective(&compact);
+            Valued { placement: compact, isolated: worth.isolated, effective: worth.effective }
+        }),
+        harm,
+        launch: launch(predictor.cluster(), &best.placement),
+        steps,
+        chosen: valued(best),
+    }
+}
+
+fn valued(found: Found) -> Valued {
+    Valued { placement: found.placement, isolated: found.isolated, effective: found.effective }
+}
+
+fn meets(set: &Placement, request: &Request) -> bool {
+    let counts: Vec<usize> = set.shares().iter().map(|(_, mask)| mask.count()).collect();
+    request.hosts.is_none_or(|hosts| hosts == counts.len())
+        && request.max_hosts.is_none_or(|most| counts.len() <= most)
+        && (!request.uniform || counts.iter().all(|count| *count == counts[0]))
+}
+
+/// Names what holds a set back, as a person would.
+pub fn bottleneck_name(
+    predictor: &Predictor<'_>,
+    set: &Placement,
+    bottleneck: &Bottleneck,
+) -> String {
+    let cluster = predictor.cluster();
+    match bottleneck {
+        Bottleneck::None => "none: a single GPU exchanges nothing".to_owned(),
+        Bottleneck::Rails(host) => {
+            let share = predictor.share(*host, set.on(*host));
+            format!(
+                "NICs of {}: {} rail{} of {:.0} GB/s in all",
+                cluster.host(*host).name,
+                share.rails,
+                if share.rails == 1 { "" } else { "s" },
+                share.injection
+            )
+        }
+        Bottleneck::Switch(host) => {
+            format!("NVSwitch of {} with {} GPUs", cluster.host(*host).name, set.on(*host).count())
+        }
+        Bottleneck::InsideHost(host) => {
+            let gpus = set.on(*host);
+            let kind = cluster.type_of(*host);
+            let pairs = gpus.iter().flat_map(|a| gpus.iter().map(move |b| (a, b)));
+            let worst = pairs
+                .filter(|(a, b)| a < b)
+                .filter_map(|(a, b)| kind.link(a, b))
+                .min()
+                .map_or_else(String::new, |link: LinkClass| format!(", worst link {link}"));
+            format!("links inside {} between GPUs {gpus}{worst}", cluster.host(*host).name)
+        }
+        Bottleneck::Latency => {
+            format!("latency: {} over {} GPUs", format_bytes(predictor.bytes()), set.gpus())
+        }
+    }
+}

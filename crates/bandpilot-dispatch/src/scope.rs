@@ -1,0 +1,220 @@
+//! What a request may use at all, and what to say when that is not enough.
+
+use bandpilot_core::{Cluster, ClusterState, GpuMask, HostId, Request};
+
+/// The GPUs that a request may use, one mask a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scope {
+    /// Usable GPUs by host.
+    pub usable: Vec<GpuMask>,
+}
+
+/// A request that cannot be met, the constraint that binds, and what would be possible.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Impossible {
+    /// Which constraint binds: `gpus`, `gpu-model`, `include`, `exclude`, `hosts`, `max-hosts`, `uniform`, `min-busbw`.
+    pub constraint: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// What would be possible.
+    pub possible: String,
+}
+
+impl Scope {
+    /// Applies include, exclude and GPU model to the free GPUs.
+    pub fn new(cluster: &Cluster, state: &ClusterState, request: &Request) -> Self {
+        let usable = cluster
+            .host_ids()
+            .map(|host| {
+                let mut mask = state.free.get(host.index()).copied().unwrap_or_default();
+                if !model_matches(cluster, host, request) {
+                    return GpuMask::EMPTY;
+                }
+                if !request.include.is_empty() {
+                    mask = mask.intersection(united(&request.include, host));
+                }
+                mask.without(united(&request.exclude, host))
+            })
+            .collect();
+        Self { usable }
+    }
+
+    /// Free counts of the hosts that have any, largest first.
+    pub fn counts(&self) -> Vec<usize> {
+        let mut counts: Vec<usize> =
+            self.usable.iter().map(|mask| mask.count()).filter(|&count| count > 0).collect();
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        counts
+    }
+
+    /// The numbers of hosts that the request may be spread over, given these usable GPUs.
+    pub fn host_counts(&self, request: &Request) -> Vec<usize> {
+        let counts = self.counts();
+        let most = request.max_hosts.unwrap_or(usize::MAX).min(counts.len()).min(request.gpus);
+        (1..=most)
+            .filter(|&k| request.hosts.is_none_or(|hosts| hosts == k))
+            .filter(|&k| {
+                if request.uniform {
+                    request.gpus.is_multiple_of(k) && counts[k - 1] >= request.gpus / k
+                } else {
+                    counts[..k].iter().sum::<usize>() >= request.gpus
+                }
+            })
+            .collect()
+    }
+}
+
+/// Checks that some set meets the request.
+///
+/// # Errors
+/// The constraint that binds, and what would be possible.
+pub fn check(
+    cluster: &Cluster,
+    state: &ClusterState,
+    request: &Request,
+) -> Result<Scope, Impossible> {
+    let scope = Scope::new(cluster, state, request);
+    if request.gpus == 0 {
+        return Err(impossible("gpus", "0 GPUs were asked for", "ask for at least 1 GPU"));
+    }
+    if !scope.host_counts(request).is_empty() {
+        return Ok(scope);
+    }
+    Err(not_enough(cluster, state, request).unwrap_or_else(|| wrong_shape(&scope, request)))
+}
+
+fn impossible(
+    constraint: &'static str,
+    message: impl Into<String>,
+    possible: impl Into<String>,
+) -> Impossible {
+    Impossible { constraint, message: message.into(), possible: possible.into() }
+}
+
+/// Too few GPUs at all: adds the constraints one by one and names the first under which they no longer suffice.
+fn not_enough(cluster: &Cluster, state: &ClusterState, request: &Request) -> Option<Impossible> {
+    let stages: [(&'static str, &str); 4] = [
+        ("gpus", "are free"),
+        ("gpu-model", "are free and of the model"),
+        ("include", "are free among those included"),
+        ("exclude", "are free and not excluded"),
+    ];
+    let mut relaxed = Request::gpus(request.gpus);
+    let mut before = 0;
+    for (constraint, what) in stages {
+        match constraint {
+            "gpu-model" => relaxed.gpu_model.clone_from(&request.gpu_model),
+            "include" => relaxed.include.clone_from(&request.include),
+            "exclude" => relaxed.exclude.clone_from(&request.exclude),
+            _ => {}
+        }
+        let available: usize = Scope::new(cluster, state, &relaxed).counts().iter().sum();
+        if available < request.gpus {
+            let model = match (&request.gpu_model, constraint) {
+                (Some(model), "gpu-model") => {
+                    format!(" '{model}' (the cluster has {})", models(cluster))
+                }
+                _ => String::new(),
+            };
+            let mut possible = if available == 0 {
+                "wait until GPUs are released".to_owned()
+            } else {
+                format!("at most {available} GPUs")
+            };
+            if constraint != "gpus" {
+                possible = format!("{possible}; {before} without --{constraint}");
+            }
+            return Some(impossible(
+                constraint,
+                format!("{} GPUs were asked for, but only {available} {what}{model}", request.gpus),
+                possible,
+            ));
+        }
+        before = available;
+    }
+    None
+}
+
+/// Enough GPUs, but not in the shape that was asked for.
+fn wrong_shape(scope: &Scope, request: &Request) -> Impossible {
+    let counts = scope.counts();
+    let n = request.gpus;
+    let total: usize = counts.iter().sum();
+    let with = |change: &dyn Fn(&mut Request)| {
+        let mut other = request.clone();
+        change(&mut other);
+        scope.host_counts(&other)
+    };
+    let list = |ks: &[usize]| ks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if request.uniform && !with(&|r| r.uniform = false).is_empty() {
+        let other = |k: &&usize| request.hosts.is_none_or(|hosts| hosts == **k);
+        let mut near: Vec<usize> = (1..=total)
+            .filter(|&gpus| {
+                let ks = with(&|r| r.gpus = gpus);
+                ks.iter().any(|k| other(&k))
+            })
+            .collect();
+        near.sort_by_key(|&gpus| gpus.abs_diff(n));
+        near.truncate(3);
+        near.sort_unstable();
+        let elsewhere = with(&|r| (r.hosts, r.max_hosts) = (None, None));
+        let mut possible =
+            format!("--uniform is possible with {} GPUs; uneven sets of {n} are", list(&near));
+        if !elsewhere.is_empty() {
+            possible =
+                format!("{n} GPUs --uniform on {} hosts; uneven sets of {n}", list(&elsewhere));
+        }
+        return impossible(
+            "uniform",
+            format!("no number of hosts gives {n} GPUs with the same count on each"),
+            possible,
+        );
+    }
+    let free = with(&|r| (r.hosts, r.max_hosts) = (None, None));
+    if let Some(hosts) = request.hosts
+        && request.max_hosts.is_none_or(|most| hosts <= most)
+    {
+        let most: usize = counts.iter().take(hosts).sum();
+        return impossible(
+            "hosts",
+            format!("{n} GPUs on exactly {hosts} hosts cannot be had"),
+            if hosts > n || hosts > counts.len() {
+                format!("{} hosts at most for {n} GPUs", counts.len().min(n))
+            } else {
+                format!("at most {most} GPUs on {hosts} hosts; {n} GPUs on {} hosts", list(&free))
+            },
+        );
+    }
+    let limit = request.max_hosts.unwrap_or(0);
+    let most: usize = counts.iter().take(limit).sum();
+    impossible(
+        "max-hosts",
+        format!("{n} GPUs on at most {limit} hosts cannot be had"),
+        format!(
+            "at most {most} GPUs on {limit} hosts; {n} GPUs need {} hosts",
+            free.first().copied().unwrap_or(0).max(request.hosts.unwrap_or(0))
+        ),
+    )
+}
+
+fn models(cluster: &Cluster) -> String {
+    let mut names: Vec<&str> =
+        cluster.host_types.iter().map(|kind| kind.gpu_model.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join(", ")
+}
+
+fn model_matches(cluster: &Cluster, host: HostId, request: &Request) -> bool {
+    request
+        .gpu_model
+        .as_ref()
+        .is_none_or(|model| cluster.type_of(host).gpu_model.eq_ignore_ascii_case(model))
+}
+
+fn united(list: &[(HostId, GpuMask)], host: HostId) -> GpuMask {
+    list.iter()
+        .filter(|(h, _)| *h == host)
+        .fold(GpuMask::EMPTY, |mask, (_, more)| mask.union(*more))
+}

@@ -1,0 +1,159 @@
+//! Exact search by branch and bound.
+//!
+//! A set that spans hosts is worth what (number of hosts, least injection bandwidth, share sizes that occur,
+//! least local bandwidth) make of it, less what the running jobs that it meets take. So the search goes
+//! over *cells*, one for each (number of hosts, smallest share, least injection bandwidth), best upper
+//! bound first, and inside a cell over how many hosts of each class give how many GPUs. A cell or branch
+//! whose bound does not reach the best set found is cut; when all others are cut, the best set is
+//! proven optimal under the model. Stopped early, the bound of the cell at hand bounds everything
+//! unseen.
+
+mod cells;
+mod state;
+
+use bandpilot_core::{GpuMask, HostId, Placement, Request};
+
+use crate::baselines;
+use crate::classes::{self, HostClass};
+use crate::scene::Scene;
+use crate::scope::Scope;
+use state::Incumbents;
+
+/// What counts as better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Objective {
+    /// The effective bandwidth.
+    #[default]
+    Effective,
+    /// The low end of the effective bandwidth's error band.
+    LowEnd,
+}
+
+/// How to search.
+#[derive(Clone, Copy)]
+pub struct SearchOptions<'a> {
+    /// What counts as better.
+    pub objective: Objective,
+    /// Also find the best set of another shape than the best.
+    pub runner_up: bool,
+    /// Give up after this many steps of the search.
+    pub most_steps: u64,
+    /// Asked now and then; `true` ends the search with what it has.
+    pub should_stop: &'a dyn Fn() -> bool,
+}
+
+impl Default for SearchOptions<'_> {
+    fn default() -> Self {
+        Self {
+            objective: Objective::Effective,
+            runner_up: false,
+            most_steps: 2_000_000,
+            should_stop: &|| false,
+        }
+    }
+}
+
+/// A set that meets the request, with its worth.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The GPUs.
+    pub placement: Placement,
+    /// Alone, GB/s.
+    pub isolated: f64,
+    /// Beside the running jobs, GB/s.
+    pub effective: f64,
+    /// What the running jobs lose together, GB/s.
+    pub harm: f64,
+    /// What the objective makes of it, GB/s.
+    pub objective: f64,
+}
+
+/// What a search found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// The best set.
+    pub best: Found,
+    /// The best set of another shape (counts per host type), if asked for and there is one.
+    pub runner_up: Option<Found>,
+    /// No set is worth more than this under the model, GB/s; `None` if hosts with very many unlike GPUs
+    /// kept some subsets from being looked at.
+    pub upper_bound: Option<f64>,
+    /// The best set is proven to be optimal.
+    pub proven: bool,
+    /// Steps taken.
+    pub steps: u64,
+}
+
+/// Finds the best set; `None` if no set meets the request.
+pub fn search(
+    scene: &Scene<'_>,
+    scope: &Scope,
+    request: &Request,
+    options: &SearchOptions<'_>,
+) -> Option<Outcome> {
+    let host_counts = scope.host_counts(request);
+    let classes = classes::classify(scene, scope);
+    let mut found = Incumbents::new(scene, options);
+    if host_counts.first() == Some(&1) {
+        inside_hosts(scene, &classes, request.gpus, &mut found);
+    }
+    let across: Vec<usize> = host_counts.iter().copied().filter(|&k| k > 1).collect();
+    let mut ended = cells::End { bound: f64::NEG_INFINITY, steps: 0 };
+    if !across.is_empty() {
+        for set in [
+            baselines::balanced(&scope.usable, request.gpus),
+            baselines::most_compact(&scope.usable, request.gpus),
+        ] {
+            let counts: Vec<usize> = set.shares().iter().map(|(_, mask)| mask.count()).collect();
+            let even = counts.iter().all(|c| *c == counts[0]);
+            if across.contains(&set.hosts()) && (even || !request.uniform) {
+                found.offer(set);
+            }
+        }
+        ended = cells::across_hosts(scene, &classes, request, &across, options, &mut found);
+    }
+    let exhaustive = classes.iter().all(|class| class.exhaustive);
+    let (best, runner_up) = found.into_sets()?;
+    let upper_bound = exhaustive.then_some(best.objective.max(ended.bound));
+    Some(Outcome {
+        proven: exhaustive && ended.bound <= best.objective,
+        upper_bound,
+        best,
+        runner_up,
+        steps: ended.steps,
+    })
+}
+
+/// Sets inside one host. They meet no running job, so every host's best subset is a candidate.
+fn inside_hosts(
+    scene: &Scene<'_>,
+    classes: &[HostClass],
+    gpus: usize,
+    found: &mut Incumbents<'_, '_>,
+) {
+    let predictor = scene.predictor();
+    let mut tightest: Vec<(usize, HostId, GpuMask)> = classes
+        .iter()
+        .flat_map(|class| &class.hosts)
+        .filter(|(_, free)| free.count() >= gpus)
+        .map(|(host, free)| (free.count(), *host, *free))
+        .collect();
+    // Among equals the host that is left with the fewest GPUs.
+    tightest.sort_unstable();
+    for (_, host, free) in tightest {
+        let mask = if gpus > 1 && predictor.subsets_differ(host) {
+            let (masks, _) = classes::subsets(scene, host, free, gpus);
+            let better = |best: GpuMask, mask: GpuMask| {
+                if predictor.inside(host, mask) > predictor.inside(host, best) {
+                    mask
+                } else {
+                    best
+                }
+            };
+            masks.into_iter().reduce(better).unwrap_or(free)
+        } else {
+            free.lowest(gpus)
+        };
+        found.offer(Placement::new([(host, mask)]));
+    }
+}
