@@ -72,19 +72,32 @@ impl ClusterBuilder {
         self
     }
 
+    /// One host of the latest type with this very name.
+    #[must_use]
+    pub fn host(mut self, name: &str) -> Self {
+        self.push_host(name.to_owned());
+        self
+    }
+
     /// `count` hosts of the latest type, named `prefix` + number from `first`.
     #[must_use]
     pub fn hosts(mut self, prefix: &str, first: usize, count: usize) -> Self {
+        for number in first..first + count {
+            self.push_host(format!("{prefix}{number}"));
+        }
+        self
+    }
+
+    fn push_host(&mut self, name: String) {
         let host_type = HostTypeId(self.cluster.host_types.len().saturating_sub(1) as u16);
-        self.cluster.hosts.extend((first..first + count).map(|number| Host {
-            name: format!("{prefix}{number}"),
+        self.cluster.hosts.push(Host {
+            name,
             host_type,
             leaf: None,
             unhealthy_gpus: GpuMask::EMPTY,
             unhealthy_nics: Vec::new(),
             gpu_ids: Vec::new(),
-        }));
-        self
+        });
     }
 
     /// The finished cluster.

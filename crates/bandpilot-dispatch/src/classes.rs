@@ -18,12 +18,23 @@ const MOST_SUBSETS: u64 = 20_000;
 /// One way to take some GPUs of a host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
-    /// Number of GPUs.
-    pub count: usize,
     /// Which GPUs; `None` where all are alike (the lowest free ones are taken).
     pub mask: Option<GpuMask>,
     /// What the cross-host model sees.
     pub share: Share,
+    /// The same merged with each running job of the class.
+    pub unions: Vec<Share>,
+}
+
+/// Choices that differ in nothing but local bandwidths.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    /// Number of GPUs.
+    pub count: usize,
+    /// No choice of the group has a greater local bandwidth in any respect.
+    pub relaxed: Choice,
+    /// The choices, none beaten by another.
+    pub choices: Vec<Choice>,
 }
 
 /// Hosts that are alike.
@@ -34,18 +45,13 @@ pub struct HostClass {
     /// `available[c]` hosts have at least `c` usable GPUs.
     pub available: Vec<usize>,
     /// Choices worth considering, most GPUs first.
-    pub choices: Vec<Choice>,
+    pub groups: Vec<Group>,
     /// Running cross-host jobs on these hosts (indexes into the scene's jobs).
     pub jobs: Vec<usize>,
-    /// Every non-dominated choice is listed.
+    /// What each of those jobs has on each of these hosts.
+    pub job_shares: Vec<Share>,
+    /// Every choice that could be best is listed.
     pub exhaustive: bool,
-}
-
-impl HostClass {
-    /// Most usable GPUs of any host.
-    pub fn most(&self) -> usize {
-        self.available.len() - 1
-    }
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -123,18 +129,61 @@ fn class(
     let available =
         (0..=most).map(|c| hosts.iter().filter(|(_, free)| free.count() >= c).count()).collect();
     let mut exhaustive = true;
-    let mut choices = Vec::new();
+    let mut groups = Vec::new();
     for count in (1..=most).rev() {
         if all_alike(scene, first) {
-            let share = scene.predictor().share(first, free.lowest(count));
-            choices.push(Choice { count, mask: None, share });
+            let choice = choice(scene, first, free.lowest(count), false);
+            groups.push(Group { count, relaxed: choice.clone(), choices: vec![choice] });
             continue;
         }
         let (masks, all) = subsets(scene, first, free, count);
         exhaustive &= all;
-        choices.extend(worth_considering(scene, first, &masks, measured));
+        groups.extend(grouped(worth_considering(scene, first, &masks, measured)));
     }
-    HostClass { jobs: scene.jobs_on(first).to_vec(), hosts, available, choices, exhaustive }
+    let jobs = scene.jobs_on(first).to_vec();
+    let predictor = scene.predictor();
+    let job_shares =
+        jobs.iter().map(|&job| predictor.share(first, scene.job_mask(job, first))).collect();
+    HostClass { hosts, available, groups, jobs, job_shares, exhaustive }
+}
+
+fn choice(scene: &Scene<'_>, host: HostId, mask: GpuMask, which_matters: bool) -> Choice {
+    let predictor = scene.predictor();
+    Choice {
+        mask: which_matters.then_some(mask),
+        share: predictor.share(host, mask),
+        unions: scene
+            .jobs_on(host)
+            .iter()
+            .map(|&job| predictor.share(host, mask.union(scene.job_mask(job, host))))
+            .collect(),
+    }
+}
+
+/// Choices of one count by what must be equal within a group.
+fn grouped(choices: Vec<Choice>) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for choice in choices {
+        match groups.iter_mut().find(|group| same_rails(&group.relaxed, &choice)) {
+            Some(group) => {
+                let relax = |a: &mut Share, b: &Share| a.local_cap = a.local_cap.max(b.local_cap);
+                relax(&mut group.relaxed.share, &choice.share);
+                group.relaxed.unions.iter_mut().zip(&choice.unions).for_each(|(a, b)| relax(a, b));
+                group.choices.push(choice);
+            }
+            None => groups.push(Group {
+                count: choice.share.count as usize,
+                relaxed: choice.clone(),
+                choices: vec![choice],
+            }),
+        }
+    }
+    groups
+}
+
+fn same_rails(a: &Choice, b: &Choice) -> bool {
+    let alike = |a: &Share, b: &Share| a.injection == b.injection && a.rails == b.rails;
+    alike(&a.share, &b.share) && a.unions.iter().zip(&b.unions).all(|(a, b)| alike(a, b))
 }
 
 /// The subsets of a size; all of them, or greedily built ones with `false`.
@@ -172,47 +221,29 @@ fn binomial(n: u64, k: u64) -> u64 {
     (0..k).fold(1_u64, |value, i| value.saturating_mul(n - i) / (i + 1))
 }
 
-/// A subset's worth: local bandwidth alone and merged with each running job on the host.
-struct Worth {
-    choice: Choice,
-    locals: Vec<f64>,
-    /// What must be equal for one subset to make another pointless.
-    same: Vec<(u64, u8)>,
-    /// It, or its merger with a running job, occurs in a measured set.
-    measured: bool,
-}
-
-/// Drops subsets that another one of the same size beats or equals in every respect.
+/// Drops subsets that another one of the same size beats or equals in every respect. Subsets that occur in measured sets,
+/// alone or merged, are kept: they may be worth more than their local bandwidth tells.
 fn worth_considering(
     scene: &Scene<'_>,
     host: HostId,
     masks: &[GpuMask],
     measured: &FxHashSet<u64>,
 ) -> Vec<Choice> {
-    let predictor = scene.predictor();
-    let mut kept: Vec<Worth> = Vec::new();
+    let mut kept: Vec<(Choice, bool)> = Vec::new();
     for &mask in masks {
-        let share = predictor.share(host, mask);
-        let mut locals = vec![share.local_cap];
-        let mut same = vec![(share.injection.to_bits(), share.rails)];
-        let mut known = measured.contains(&mask.0);
-        for &job in scene.jobs_on(host) {
-            let union = mask.union(scene.job_mask(job, host));
-            let merged = predictor.share(host, union);
-            locals.push(merged.local_cap);
-            same.push((merged.injection.to_bits(), merged.rails));
-            known |= measured.contains(&union.0);
-        }
-        let choice = Choice { count: mask.count(), mask: Some(mask), share };
-        let new = Worth { choice, locals, same, measured: known };
-        if known || !kept.iter().any(|old| beats(old, &new)) {
-            kept.retain(|old| old.measured || !beats(&new, old));
-            kept.push(new);
+        let new = choice(scene, host, mask, true);
+        let known = measured.contains(&mask.0)
+            || new.unions.iter().any(|union| measured.contains(&union.mask_key));
+        if known || !kept.iter().any(|(old, _)| beats(old, &new)) {
+            kept.retain(|(old, known)| *known || !beats(&new, old));
+            kept.push((new, known));
         }
     }
-    kept.into_iter().map(|worth| worth.choice).collect()
+    kept.into_iter().map(|(choice, _)| choice).collect()
 }
 
-fn beats(a: &Worth, b: &Worth) -> bool {
-    a.same == b.same && a.locals.iter().zip(&b.locals).all(|(x, y)| x >= y)
+fn beats(a: &Choice, b: &Choice) -> bool {
+    same_rails(a, b)
+        && a.share.local_cap >= b.share.local_cap
+        && a.unions.iter().zip(&b.unions).all(|(a, b)| a.local_cap >= b.local_cap)
 }

@@ -10,6 +10,7 @@
 
 mod cells;
 mod state;
+mod walk;
 
 use bandpilot_core::{GpuMask, HostId, Placement, Request};
 

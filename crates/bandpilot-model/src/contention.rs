@@ -37,6 +37,10 @@ pub trait ContentionModel {
         meetings: &[Meeting],
     ) -> (f64, Option<usize>);
 
+    /// Upper bound of the capacity of what is shared in a meeting, over all sets that differ only in which GPUs of PCIe and
+    /// mesh hosts they take (see [`Predictor::cross_relaxed`]).
+    fn capacity_bound(&self, predictor: &Predictor<'_>, meeting: &Meeting) -> f64;
+
     /// Upper bound of [`ContentionModel::effective`] for any set with at most this isolated value and at least these
     /// meetings.
     fn bound(&self, isolated: f64, meetings: &[MeetingBound]) -> f64;
@@ -75,6 +79,12 @@ impl ContentionModel for VirtualMerge {
         }
         let value = Self::share(isolated, demand, capacity);
         (value, deciding.filter(|_| value < isolated))
+    }
+
+    fn capacity_bound(&self, predictor: &Predictor<'_>, meeting: &Meeting) -> f64 {
+        predictor
+            .cross_relaxed(&meeting.merged_own)
+            .min(predictor.cross_relaxed(&meeting.merged_other))
     }
 
     fn bound(&self, isolated: f64, meetings: &[MeetingBound]) -> f64 {

@@ -98,6 +98,8 @@ pub struct Predictor<'a> {
     bytes: u64,
     tables: LocalTables,
     measured: FxHashMap<u64, Measured>,
+    /// Best measured value by types and numbers of GPUs.
+    measured_by_size: FxHashMap<u64, f64>,
     /// Best measured value by (hosts, levels).
     measured_best: FxHashMap<(usize, u8), f64>,
     shares: RefCell<FxHashMap<(u32, u64), Share>>,
@@ -114,6 +116,7 @@ impl<'a> Predictor<'a> {
             bytes,
             tables: local_tables(model, cluster),
             measured: FxHashMap::default(),
+            measured_by_size: FxHashMap::default(),
             measured_best: FxHashMap::default(),
             shares: RefCell::default(),
             insides: RefCell::default(),
@@ -210,12 +213,19 @@ impl<'a> Predictor<'a> {
 
     /// Isolated busbw of a set that spans hosts, GB/s.
     pub fn cross(&self, set: &Aggregate) -> f64 {
-        if let Some(value) = self.measured_value(set) {
-            return value;
-        }
+        self.measured_value(set).unwrap_or_else(|| self.unmeasured(set))
+    }
+
+    /// Upper bound of [`Predictor::cross`] over all sets that agree with `set` in everything but which GPUs of PCIe and mesh
+    /// hosts they take, and whose local cap is at most that of `set`.
+    pub fn cross_relaxed(&self, set: &Aggregate) -> f64 {
+        let measured = self.measured_by_size.get(&set.size_key).copied().unwrap_or(0.0);
+        self.unmeasured(set).max(measured)
+    }
+
+    fn unmeasured(&self, set: &Aggregate) -> f64 {
         let slab = self.slab(set.hosts, set.rails);
-        let value = self.closed_form(set) * slab[set.levels as usize].exp();
-        value.min(set.local_cap)
+        (self.closed_form(set) * slab[set.levels as usize].exp()).min(set.local_cap)
     }
 
     /// The closed form without correction, local caps and measurements, GB/s.
@@ -425,6 +435,8 @@ impl<'a> Predictor<'a> {
                 let busbw = entry.busbw_gbytes_per_s;
                 self.measured.insert(set.key, Measured { hosts: set.hosts, gpus: set.gpus, busbw });
                 let best = self.measured_best.entry((set.hosts, set.levels)).or_insert(0.0);
+                *best = best.max(busbw);
+                let best = self.measured_by_size.entry(set.size_key).or_insert(0.0);
                 *best = best.max(busbw);
             }
         }

@@ -28,10 +28,13 @@ pub struct Share {
 
 impl Share {
     /// A value by which shares that the model cannot tell apart have the same key.
-    pub(crate) fn key(&self) -> u64 {
-        let packed = (u64::from(self.host_type.0) << 8 | u64::from(self.count))
-            .wrapping_add(self.mask_key.rotate_left(24).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        mix(packed)
+    fn key(&self) -> u64 {
+        mix(self.size_key() ^ self.mask_key.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// The key without which GPUs they are: only type and number.
+    fn size_key(&self) -> u64 {
+        mix(u64::from(self.host_type.0) << 8 | u64::from(self.count))
     }
 }
 
@@ -64,6 +67,8 @@ pub struct Aggregate {
     pub local_cap: f64,
     /// Sum of the shares' keys: identifies the multiset of shares.
     pub key: u64,
+    /// The same for types and numbers of GPUs only.
+    pub size_key: u64,
 }
 
 impl Aggregate {
@@ -78,11 +83,15 @@ impl Aggregate {
         switch_cap: f64::INFINITY,
         local_cap: f64::INFINITY,
         key: 0,
+        size_key: 0,
     };
 
     /// The set with `times` more hosts of this share.
     #[must_use]
     pub fn with(mut self, share: &Share, times: usize) -> Self {
+        if times == 0 {
+            return self;
+        }
         self.hosts += times;
         self.gpus += share.count as usize * times;
         if share.injection < self.injection
@@ -95,7 +104,9 @@ impl Aggregate {
         self.plateau = self.plateau.min(share.plateau);
         self.switch_cap = self.switch_cap.min(share.switch_cap);
         self.local_cap = self.local_cap.min(share.local_cap);
-        self.key = self.key.wrapping_add(share.key().wrapping_mul(times as u64));
+        let times = times as u64;
+        self.key = self.key.wrapping_add(share.key().wrapping_mul(times));
+        self.size_key = self.size_key.wrapping_add(share.size_key().wrapping_mul(times));
         self
     }
 }

@@ -1,12 +1,13 @@
-//! Sets that span hosts: cells in the order of their bounds, and inside a cell the classes' choices.
+//! Sets that span hosts: cells in the order of their bounds.
 
-use bandpilot_core::{HostId, Placement, Request};
-use bandpilot_model::{Aggregate, CrossBounds, MeetingBound};
+use bandpilot_core::{HostId, Request};
+use bandpilot_model::{Aggregate, CrossBounds, MeetingBound, Share};
 
-use crate::classes::{Choice, HostClass};
+use crate::classes::{Group, HostClass};
 use crate::scene::Scene;
 use crate::search::SearchOptions;
 use crate::search::state::Incumbents;
+use crate::search::walk::Walk;
 
 /// How the search ended.
 pub(super) struct End {
@@ -17,31 +18,43 @@ pub(super) struct End {
 }
 
 /// Sets with this many hosts, this smallest share and this least injection bandwidth.
-struct Cell {
-    hosts: usize,
-    least: usize,
-    injection: f64,
-    rails: u8,
-    bounds: CrossBounds,
+pub(super) struct Cell {
+    pub(super) hosts: usize,
+    pub(super) least: usize,
+    pub(super) injection: f64,
+    pub(super) rails: u8,
+    pub(super) bounds: CrossBounds,
     /// The level of the smallest share where all hosts have the same number of GPUs, else 0.
-    least_level: u8,
-    bound: f64,
+    pub(super) least_level: u8,
+    /// Upper bound of the isolated bandwidth.
+    pub(super) isolated: f64,
+    /// Upper bound of the effective bandwidth.
+    pub(super) bound: f64,
 }
 
-/// One choice of one class.
-struct Slot<'c> {
-    class: usize,
-    choice: &'c Choice,
+/// One group of choices of one class.
+pub(super) struct Slot<'c> {
+    pub(super) class: usize,
+    pub(super) group: &'c Group,
+}
+
+/// Where a running job is, by classes.
+pub(super) struct JobPlaces {
+    /// Class, and the job's position in the class's list of jobs.
+    pub(super) classes: Vec<(usize, usize)>,
+    /// Its shares on hosts without a usable GPU.
+    pub(super) elsewhere: Aggregate,
 }
 
 /// What does not change during a search.
-struct Ground<'s, 'a> {
-    scene: &'s Scene<'a>,
-    classes: &'s [HostClass],
-    gpus: usize,
+pub(super) struct Ground<'s, 'a> {
+    pub(super) scene: &'s Scene<'a>,
+    pub(super) classes: &'s [HostClass],
+    pub(super) gpus: usize,
     uniform: bool,
-    job_bounds: Vec<MeetingBound>,
-    options: &'s SearchOptions<'s>,
+    pub(super) job_bounds: Vec<MeetingBound>,
+    pub(super) job_places: Vec<JobPlaces>,
+    pub(super) options: &'s SearchOptions<'s>,
 }
 
 /// Searches all cells; `host_counts` are the allowed numbers of hosts, each at least 2.
@@ -59,6 +72,7 @@ pub(super) fn across_hosts(
         gpus: request.gpus,
         uniform: request.uniform,
         job_bounds: job_bounds(scene, classes),
+        job_places: job_places(scene, classes),
         options,
     };
     let discount = found.least_discount();
@@ -71,7 +85,7 @@ pub(super) fn across_hosts(
             continue;
         }
         let mut walk = Walk::new(&ground, &cell, found, steps);
-        walk.visit(0);
+        walk.run();
         steps = walk.steps;
         if walk.stopped {
             return End { bound: cell.bound * discount, steps };
@@ -105,8 +119,9 @@ impl<'s> Ground<'s, '_> {
     /// Every smallest share with every least injection bandwidth (and its rails) that can go together.
     fn thresholds(&self) -> Vec<(usize, f64, u8)> {
         let mut kinds: Vec<(usize, f64, u8)> = Vec::new();
-        for choice in self.classes.iter().flat_map(|class| &class.choices) {
-            let kind = (choice.count, choice.share.injection, choice.share.rails);
+        for group in self.classes.iter().flat_map(|class| &class.groups) {
+            let share = &group.relaxed.share;
+            let kind = (group.count, share.injection, share.rails);
             if !kinds.contains(&kind) {
                 kinds.push(kind);
             }
@@ -137,25 +152,54 @@ impl<'s> Ground<'s, '_> {
             switch_cap: span.switch_cap,
             local_cap: f64::INFINITY,
             key: 0,
+            size_key: 0,
         };
         let predictor = self.scene.predictor();
         let bounds = predictor.cross_bounds(&set, span.least_level, span.levels);
-        let bound = bounds.at(span.least_level, span.local_caps[hosts - 1]);
-        Cell { hosts, least, injection, rails, bounds, least_level: span.least_level, bound }
+        let isolated = bounds.at(span.least_level, span.local_caps[hosts - 1]);
+        let bound = if hosts > span.quiet_hosts { self.beside_a_job(isolated) } else { isolated };
+        Cell {
+            hosts,
+            least,
+            injection,
+            rails,
+            bounds,
+            least_level: span.least_level,
+            isolated,
+            bound,
+        }
     }
 
-    /// The choices that a cell may use, class by class, most GPUs first.
-    fn slots(&self, cell: &Cell) -> Vec<Slot<'s>> {
+    /// Upper bound for sets that meet at least one running job.
+    fn beside_a_job(&self, isolated: f64) -> f64 {
+        let contention = self.scene.contention();
+        self.job_bounds
+            .iter()
+            .map(|job| contention.bound(isolated, std::slice::from_ref(job)))
+            .fold(0.0, f64::max)
+    }
+
+    /// For each class, from it on: `sums[k]` GPUs can be had from the `k` largest hosts with at least `least`.
+    pub(super) fn suffix_sums(&self, least: usize) -> Vec<Vec<usize>> {
+        let from = |from: usize| {
+            let hosts = self.classes[from..].iter().flat_map(|class| &class.hosts);
+            running_sums(hosts.map(|(_, free)| free.count()).filter(|&c| c >= least).collect())
+        };
+        (0..=self.classes.len()).map(from).collect()
+    }
+
+    /// The groups that a cell may use, class by class, most GPUs first.
+    pub(super) fn slots(&self, cell: &Cell) -> Vec<Slot<'s>> {
         let mut slots = Vec::new();
         for (class, of_class) in self.classes.iter().enumerate() {
-            for choice in &of_class.choices {
+            for group in &of_class.groups {
                 let right_count = if self.uniform {
-                    choice.count == cell.least
+                    group.count == cell.least
                 } else {
-                    choice.count >= cell.least
+                    group.count >= cell.least
                 };
-                if right_count && choice.share.injection >= cell.injection {
-                    slots.push(Slot { class, choice });
+                if right_count && group.relaxed.share.injection >= cell.injection {
+                    slots.push(Slot { class, group });
                 }
             }
         }
@@ -174,6 +218,8 @@ struct Span {
     switch_cap: f64,
     levels: u8,
     least_level: u8,
+    /// Hosts without any running cross-host job.
+    quiet_hosts: usize,
 }
 
 impl Span {
@@ -182,37 +228,38 @@ impl Span {
         let mut local_caps: Vec<f64> = Vec::new();
         let (mut plateau, mut switch_cap) = (0.0_f64, 0.0_f64);
         let (mut levels, mut least_levels) = (0_u8, 0_u8);
+        let mut quiet_hosts = 0;
         for class in classes {
             let mut best_local = 0.0_f64;
-            let usable =
-                class.choices.iter().filter(|c| c.count >= least && c.share.injection >= injection);
-            for choice in usable {
-                best_local = best_local.max(choice.share.local_cap);
-                plateau = plateau.max(choice.share.plateau);
-                levels |= choice.share.level;
-                if choice.count == least {
-                    switch_cap = switch_cap.max(choice.share.switch_cap);
-                    least_levels |= choice.share.level;
+            let usable = class
+                .groups
+                .iter()
+                .filter(|g| g.count >= least && g.relaxed.share.injection >= injection);
+            for group in usable {
+                let share = &group.relaxed.share;
+                best_local = best_local.max(share.local_cap);
+                plateau = plateau.max(share.plateau);
+                levels |= share.level;
+                if group.count == least {
+                    switch_cap = switch_cap.max(share.switch_cap);
+                    least_levels |= share.level;
                 }
             }
             for (_, free) in class.hosts.iter().filter(|(_, free)| free.count() >= least) {
                 counts.push(free.count());
                 local_caps.push(best_local);
+                quiet_hosts += usize::from(class.jobs.is_empty());
             }
         }
         if least_levels == 0 {
             return None;
         }
-        counts.sort_unstable_by(|a, b| b.cmp(a));
         local_caps.sort_unstable_by(|a, b| b.total_cmp(a));
-        let mut sums = vec![0];
-        for count in counts {
-            sums.push(sums[sums.len() - 1] + count);
-        }
+        let sums = running_sums(counts);
         // With hosts of unlike sizes the smallest share need not have the lowest level.
         let one_size = classes.iter().all(|class| alike_levels(class, &classes[0]));
         let least_level = if one_size { least_levels } else { 0 };
-        Some(Self { sums, local_caps, plateau, switch_cap, levels, least_level })
+        Some(Self { sums, local_caps, plateau, switch_cap, levels, least_level, quiet_hosts })
     }
 
     fn hosts(&self) -> usize {
@@ -224,11 +271,63 @@ impl Span {
     }
 }
 
+/// `sums[k]` is the sum of the `k` largest counts.
+fn running_sums(mut counts: Vec<usize>) -> Vec<usize> {
+    counts.sort_unstable_by(|a, b| b.cmp(a));
+    let mut sums = vec![0];
+    for count in counts {
+        sums.push(sums[sums.len() - 1] + count);
+    }
+    sums
+}
+
 /// True if equal counts have equal levels in both classes.
 fn alike_levels(a: &HostClass, b: &HostClass) -> bool {
-    a.choices.iter().all(|x| {
-        b.choices.iter().filter(|y| y.count == x.count).all(|y| y.share.level == x.share.level)
+    let level = |group: &Group| (group.count, group.relaxed.share.level);
+    a.groups.iter().map(level).all(|(count, of_a)| {
+        b.groups.iter().map(level).filter(|(c, _)| *c == count).all(|(_, of_b)| of_a == of_b)
     })
+}
+
+/// Best local bandwidth that a job's GPUs on a host can have alone or merged with a new set's.
+fn best_union(classes: &[HostClass], host: HostId, job: usize, alone: &Share) -> f64 {
+    let class = classes.iter().find(|class| class.hosts.iter().any(|(h, _)| *h == host));
+    let position = |class: &HostClass| class.jobs.iter().position(|&j| j == job);
+    class.and_then(|class| Some((class, position(class)?))).map_or(
+        alone.local_cap,
+        |(class, position)| {
+            let merged = class.groups.iter().map(|g| g.relaxed.unions[position].local_cap);
+            merged.fold(alone.local_cap, f64::max)
+        },
+    )
+}
+
+fn job_places(scene: &Scene<'_>, classes: &[HostClass]) -> Vec<JobPlaces> {
+    scene
+        .jobs()
+        .iter()
+        .enumerate()
+        .map(|(job, of_job)| {
+            let position = |class: &HostClass| class.jobs.iter().position(|&j| j == job);
+            let in_classes: Vec<(usize, usize)> = classes
+                .iter()
+                .enumerate()
+                .filter_map(|(at, class)| Some((at, position(class)?)))
+                .collect();
+            let usable = |host: HostId| {
+                in_classes.iter().any(|(at, _)| classes[*at].hosts.iter().any(|(h, _)| *h == host))
+            };
+            let elsewhere = of_job
+                .placement
+                .shares()
+                .iter()
+                .filter(|(host, _)| !usable(*host))
+                .fold(Aggregate::EMPTY, |set, (host, mask)| {
+                    set.with(&scene.predictor().share(*host, *mask), 1)
+                });
+            JobPlaces { classes: in_classes, elsewhere }
+        })
+        .collect()
 }
 
 /// Per running job an upper bound of the capacity that a set meeting it can share with it.
@@ -245,8 +344,10 @@ fn job_bounds(scene: &Scene<'_>, classes: &[HostClass]) -> Vec<MeetingBound> {
     scene
         .jobs()
         .iter()
-        .map(|job| {
+        .enumerate()
+        .map(|(index, job)| {
             let mut widest = Aggregate::EMPTY;
+            let mut local_cap = f64::INFINITY;
             let mut fewest_rails = u8::MAX;
             let mut most_rails = 1;
             let mut allowed = 0;
@@ -256,6 +357,7 @@ fn job_bounds(scene: &Scene<'_>, classes: &[HostClass]) -> Vec<MeetingBound> {
                 widest = widest.with(&full, 1);
                 fewest_rails = fewest_rails.min(alone.rails);
                 most_rails = most_rails.max(full.rails);
+                local_cap = local_cap.min(best_union(classes, *host, index, &alone));
                 allowed |= (full.level << 1).wrapping_sub(1) & !(alone.level - 1);
             }
             let set = |gpus: usize, rails: u8| Aggregate {
@@ -275,202 +377,10 @@ fn job_bounds(scene: &Scene<'_>, classes: &[HostClass]) -> Vec<MeetingBound> {
             let capacity = (fewest_rails..=most_rails)
                 .map(|rails| {
                     let set = set(fastest, rails);
-                    predictor.cross_bounds(&set, 0, allowed).at(0, f64::INFINITY)
+                    predictor.cross_bounds(&set, 0, allowed).at(0, local_cap)
                 })
                 .fold(0.0, f64::max);
             MeetingBound { demand: job.demand, capacity }
         })
         .collect()
-}
-
-/// The walk through one cell.
-struct Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
-    ground: &'w Ground<'s, 'a>,
-    cell: &'w Cell,
-    slots: Vec<Slot<'s>>,
-    /// For each class, from it on: `sums[k]` GPUs can be had from the `k` largest hosts.
-    suffix_sums: Vec<Vec<usize>>,
-    found: &'f mut Incumbents<'fs, 'fa>,
-    discount: f64,
-    chosen: Vec<(usize, usize)>,
-    set: Aggregate,
-    smallest: usize,
-    steps: u64,
-    stopped: bool,
-}
-
-impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
-    fn new(
-        ground: &'w Ground<'s, 'a>,
-        cell: &'w Cell,
-        found: &'f mut Incumbents<'fs, 'fa>,
-        steps: u64,
-    ) -> Self {
-        let discount = found.least_discount();
-        let suffix_sums = (0..=ground.classes.len())
-            .map(|from| {
-                let mut counts: Vec<usize> = ground.classes[from..]
-                    .iter()
-                    .flat_map(|class| &class.hosts)
-                    .map(|(_, free)| free.count())
-                    .filter(|&count| count >= cell.least)
-                    .collect();
-                counts.sort_unstable_by(|a, b| b.cmp(a));
-                let mut sums = vec![0];
-                for count in counts {
-                    sums.push(sums[sums.len() - 1] + count);
-                }
-                sums
-            })
-            .collect();
-        Self {
-            slots: ground.slots(cell),
-            ground,
-            cell,
-            suffix_sums,
-            found,
-            discount,
-            chosen: Vec::new(),
-            set: Aggregate::EMPTY,
-            smallest: usize::MAX,
-            steps,
-            stopped: false,
-        }
-    }
-
-    /// Decides how many hosts take the choice of slot `at`, most first, and goes on.
-    fn visit(&mut self, at: usize) {
-        let hosts_left = self.cell.hosts - self.set.hosts;
-        let gpus_left = self.ground.gpus - self.set.gpus;
-        if hosts_left == 0 {
-            if gpus_left == 0 {
-                self.complete();
-            }
-            return;
-        }
-        if at == self.slots.len() || self.out_of_budget() {
-            return;
-        }
-        let (class, count) = (self.slots[at].class, self.slots[at].choice.count);
-        let sums = &self.suffix_sums[class];
-        if hosts_left >= sums.len()
-            || gpus_left > sums[hosts_left]
-            || gpus_left < hosts_left * self.cell.least
-            || (self.slots[self.slots.len() - 1].class == class && gpus_left > hosts_left * count)
-            || self.found.rules_out(self.bound() * self.discount, self.cell.hosts)
-        {
-            return;
-        }
-        let of_class = &self.ground.classes[class];
-        let used: usize = self
-            .chosen
-            .iter()
-            .rev()
-            .take_while(|(slot, _)| self.slots[*slot].class == class)
-            .map(|(_, times)| times)
-            .sum();
-        // What is left after this must still be enough for the least share of every other host.
-        let spare = gpus_left - (hosts_left - 1) * self.cell.least;
-        let most = if count > spare {
-            0
-        } else {
-            (of_class.available[count] - used).min(hosts_left).min(gpus_left / count)
-        };
-        let before = (self.set, self.smallest);
-        for times in (0..=most).rev() {
-            if times > 0 {
-                self.set = before.0.with(&self.slots[at].choice.share, times);
-                self.smallest = before.1.min(count);
-                self.chosen.push((at, times));
-                self.visit(at + 1);
-                self.chosen.pop();
-            } else {
-                (self.set, self.smallest) = before;
-                self.visit(at + 1);
-            }
-            if self.stopped {
-                break;
-            }
-        }
-        (self.set, self.smallest) = before;
-    }
-
-    fn out_of_budget(&mut self) -> bool {
-        self.steps += 1;
-        let options = self.ground.options;
-        if self.steps > options.most_steps
-            || (self.steps.is_multiple_of(256) && (options.should_stop)())
-        {
-            self.stopped = true;
-        }
-        self.stopped
-    }
-
-    /// Upper bound of the effective bandwidth of everything below.
-    fn bound(&self) -> f64 {
-        let levels = self.set.levels | self.cell.least_level;
-        let isolated = self.cell.bounds.at(levels, self.set.local_cap).min(self.cell.bound);
-        let met = self.met();
-        if met.is_empty() {
-            return isolated;
-        }
-        let bounds: Vec<MeetingBound> =
-            met.into_iter().map(|job| self.ground.job_bounds[job]).collect();
-        self.ground.scene.contention().bound(isolated, &bounds)
-    }
-
-    /// Running jobs on the hosts chosen so far.
-    fn met(&self) -> Vec<usize> {
-        let mut met: Vec<usize> = self
-            .chosen
-            .iter()
-            .flat_map(|(slot, _)| &self.ground.classes[self.slots[*slot].class].jobs)
-            .copied()
-            .collect();
-        met.sort_unstable();
-        met.dedup();
-        met
-    }
-
-    /// All hosts are chosen: weighs the set.
-    fn complete(&mut self) {
-        if self.smallest != self.cell.least
-            || self.set.injection != self.cell.injection
-            || self.set.rails != self.cell.rails
-        {
-            return;
-        }
-        let isolated = self.ground.scene.predictor().cross(&self.set);
-        if !self.found.rules_out(isolated * self.discount, self.cell.hosts) {
-            let placement = self.placement();
-            self.found.offer(placement);
-        }
-    }
-
-    /// Concrete hosts: for each choice, largest first, those with the fewest GPUs that suffice.
-    fn placement(&self) -> Placement {
-        let mut shares = Vec::with_capacity(self.cell.hosts);
-        let mut at = 0;
-        while at < self.chosen.len() {
-            let class = self.slots[self.chosen[at].0].class;
-            let of_class = &self.ground.classes[class];
-            let mut taken = vec![false; of_class.hosts.len()];
-            while let Some((slot, times)) = self.chosen.get(at)
-                && self.slots[*slot].class == class
-            {
-                let choice = self.slots[*slot].choice;
-                for _ in 0..*times {
-                    let fits =
-                        |i: &usize| !taken[*i] && of_class.hosts[*i].1.count() >= choice.count;
-                    if let Some(i) = (0..taken.len()).find(fits) {
-                        taken[i] = true;
-                        let (host, free) = of_class.hosts[i];
-                        shares.push((host, choice.mask.unwrap_or(free.lowest(choice.count))));
-                    }
-                }
-                at += 1;
-            }
-        }
-        Placement::new(shares)
-    }
 }

@@ -1,0 +1,366 @@
+//! The walk through one cell.
+//!
+//! First over how many hosts of each class take how many GPUs, with every local bandwidth at its best: that gives
+//! an upper bound for each way to split the GPUs over classes. Then, best bound first, over which GPUs
+//! of the PCIe and mesh hosts they are, until no bound is left above the best set.
+
+use bandpilot_core::Placement;
+use bandpilot_model::{Aggregate, Meeting, MeetingBound, Share};
+
+use crate::classes::Choice;
+use crate::search::cells::{Cell, Ground, Slot};
+use crate::search::state::Incumbents;
+
+/// So many hosts take this choice.
+struct Pick<'c> {
+    class: usize,
+    times: usize,
+    choice: &'c Choice,
+}
+
+/// A complete split over classes whose GPUs are still open.
+struct Split {
+    bound: f64,
+    /// Slot and number of hosts.
+    chosen: Vec<(usize, usize)>,
+}
+
+pub(super) struct Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
+    ground: &'w Ground<'s, 'a>,
+    cell: &'w Cell,
+    slots: Vec<Slot<'s>>,
+    /// For each slot, the first slot of the next class.
+    next_class: Vec<usize>,
+    /// For each class, from it on: `sums[k]` GPUs can be had from the `k` largest hosts.
+    suffix_sums: Vec<Vec<usize>>,
+    found: &'f mut Incumbents<'fs, 'fa>,
+    discount: f64,
+    chosen: Vec<(usize, usize)>,
+    set: Aggregate,
+    smallest: usize,
+    open: Vec<Split>,
+    pub(super) steps: u64,
+    pub(super) stopped: bool,
+}
+
+impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
+    pub(super) fn new(
+        ground: &'w Ground<'s, 'a>,
+        cell: &'w Cell,
+        found: &'f mut Incumbents<'fs, 'fa>,
+        steps: u64,
+    ) -> Self {
+        let discount = found.least_discount();
+        let slots = ground.slots(cell);
+        let next_class = slots
+            .iter()
+            .map(|slot| slots.partition_point(|other| other.class <= slot.class))
+            .collect();
+        Self {
+            slots,
+            next_class,
+            suffix_sums: ground.suffix_sums(cell.least),
+            ground,
+            cell,
+            found,
+            discount,
+            chosen: Vec::new(),
+            set: Aggregate::EMPTY,
+            smallest: usize::MAX,
+            open: Vec::new(),
+            steps,
+            stopped: false,
+        }
+    }
+
+    pub(super) fn run(&mut self) {
+        self.visit(0, true);
+        let mut open = std::mem::take(&mut self.open);
+        open.sort_by(|a, b| b.bound.total_cmp(&a.bound));
+        for split in open {
+            if self.stopped || self.rules_out(split.bound) {
+                break;
+            }
+            self.expand(&split.chosen, 0, &mut Vec::new());
+        }
+    }
+
+    fn rules_out(&self, bound: f64) -> bool {
+        self.found.rules_out(bound * self.discount, self.cell.hosts)
+    }
+
+    /// Decides how many hosts take slot `at`, most first, and goes on. `fresh`: something was chosen since the bound was
+    /// last looked at.
+    fn visit(&mut self, at: usize, fresh: bool) {
+        let hosts_left = self.cell.hosts - self.set.hosts;
+        let gpus_left = self.ground.gpus - self.set.gpus;
+        if hosts_left == 0 {
+            if gpus_left == 0 {
+                self.complete();
+            }
+            return;
+        }
+        if at == self.slots.len() || self.out_of_budget() {
+            return;
+        }
+        let (class, count) = (self.slots[at].class, self.slots[at].group.count);
+        let sums = &self.suffix_sums[class];
+        let last_class = self.slots[self.slots.len() - 1].class == class;
+        if hosts_left >= sums.len()
+            || gpus_left > sums[hosts_left]
+            || gpus_left < hosts_left * self.cell.least
+            || (last_class && gpus_left > hosts_left * count)
+            || (fresh && self.rules_out(self.bound()))
+        {
+            return;
+        }
+        let used = self.used(class);
+        if used == self.ground.classes[class].hosts.len() {
+            self.visit(self.next_class[at], false);
+            return;
+        }
+        // What is left after this must still be enough for the least share of every other host.
+        let spare = gpus_left - (hosts_left - 1) * self.cell.least;
+        let most = if count > spare {
+            0
+        } else {
+            let free = self.ground.classes[class].available[count] - used;
+            free.min(hosts_left).min(gpus_left / count)
+        };
+        let before = (self.set, self.smallest);
+        for times in (0..=most).rev() {
+            (self.set, self.smallest) = before;
+            if times > 0 {
+                self.set = before.0.with(&self.slots[at].group.relaxed.share, times);
+                self.smallest = before.1.min(count);
+                self.chosen.push((at, times));
+            }
+            self.visit(at + 1, times > 0);
+            if times > 0 {
+                self.chosen.pop();
+            }
+            if self.stopped {
+                break;
+            }
+        }
+        (self.set, self.smallest) = before;
+    }
+
+    /// Hosts of the class that are taken so far.
+    fn used(&self, class: usize) -> usize {
+        self.chosen
+            .iter()
+            .rev()
+            .take_while(|(slot, _)| self.slots[*slot].class == class)
+            .map(|(_, times)| times)
+            .sum()
+    }
+
+    fn out_of_budget(&mut self) -> bool {
+        self.steps += 1;
+        let options = self.ground.options;
+        if self.steps > options.most_steps
+            || (self.steps.is_multiple_of(256) && (options.should_stop)())
+        {
+            self.stopped = true;
+        }
+        self.stopped
+    }
+
+    /// Upper bound of the effective bandwidth of everything below.
+    fn bound(&self) -> f64 {
+        let levels = self.set.levels | self.cell.least_level;
+        let isolated = self.cell.bounds.at(levels, self.set.local_cap).min(self.cell.isolated);
+        if self.ground.job_bounds.is_empty() {
+            return isolated;
+        }
+        let classes = self.chosen.iter().map(|(slot, _)| self.slots[*slot].class);
+        let met: Vec<MeetingBound> =
+            self.met(classes).into_iter().map(|job| self.ground.job_bounds[job]).collect();
+        self.ground.scene.contention().bound(isolated, &met)
+    }
+
+    /// Running jobs on the hosts of these classes, ascending.
+    fn met(&self, classes: impl Iterator<Item = usize>) -> Vec<usize> {
+        let mut met: Vec<usize> = Vec::new();
+        for class in classes {
+            for &job in &self.ground.classes[class].jobs {
+                if !met.contains(&job) {
+                    met.push(job);
+                }
+            }
+        }
+        met.sort_unstable();
+        met
+    }
+
+    /// All hosts are chosen: weighs the split, or keeps it for later if its GPUs are open.
+    fn complete(&mut self) {
+        if self.smallest != self.cell.least
+            || self.set.injection != self.cell.injection
+            || self.set.rails != self.cell.rails
+        {
+            return;
+        }
+        let picks = self.relaxed(&self.chosen);
+        if self.chosen.iter().all(|(slot, _)| self.slots[*slot].group.choices.len() == 1) {
+            self.weigh(&picks);
+            return;
+        }
+        let bound = self.relaxed_worth(&picks);
+        if !self.rules_out(bound) {
+            self.open.push(Split { bound, chosen: self.chosen.clone() });
+        }
+    }
+
+    fn relaxed(&self, chosen: &[(usize, usize)]) -> Vec<Pick<'s>> {
+        chosen
+            .iter()
+            .map(|&(slot, times)| Pick {
+                class: self.slots[slot].class,
+                times,
+                choice: &self.slots[slot].group.relaxed,
+            })
+            .collect()
+    }
+
+    /// Decides which choices of their groups the hosts of `chosen[at..]` take; `picks` holds what was decided before.
+    fn expand(&mut self, chosen: &[(usize, usize)], at: usize, picks: &mut Vec<Pick<'s>>) {
+        let Some(&(slot, times)) = chosen.get(at) else {
+            self.weigh(picks);
+            return;
+        };
+        let group = self.slots[slot].group;
+        self.share_out(chosen, at, times, &group.choices, picks);
+    }
+
+    /// Shares `left` hosts of `chosen[at]` out over the choices, in every way that can still win.
+    fn share_out(
+        &mut self,
+        chosen: &[(usize, usize)],
+        at: usize,
+        left: usize,
+        choices: &'s [Choice],
+        picks: &mut Vec<Pick<'s>>,
+    ) {
+        let Some((choice, rest)) = choices.split_first() else { return };
+        let class = self.slots[chosen[at].0].class;
+        // The last choice must take all that are left.
+        let least = if rest.is_empty() { left } else { 0 };
+        for times in (least..=left).rev() {
+            if self.out_of_budget() {
+                return;
+            }
+            let depth = picks.len();
+            if times > 0 {
+                picks.push(Pick { class, times, choice });
+            }
+            if times < left {
+                self.share_out(chosen, at, left - times, rest, picks);
+            } else {
+                let decided = picks.len();
+                picks.extend(self.relaxed(&chosen[at + 1..]));
+                let bound = self.relaxed_worth(picks);
+                picks.truncate(decided);
+                if !self.rules_out(bound) {
+                    self.expand(chosen, at + 1, picks);
+                }
+            }
+            picks.truncate(depth);
+        }
+    }
+
+    /// Upper bound of the effective bandwidth of picks of which some are relaxed.
+    fn relaxed_worth(&self, picks: &[Pick<'_>]) -> f64 {
+        let scene = self.ground.scene;
+        let isolated = scene.predictor().cross_relaxed(&aggregate(picks));
+        let bounds: Vec<MeetingBound> = self
+            .meetings(picks)
+            .iter()
+            .map(|meeting| MeetingBound {
+                demand: meeting.demand,
+                capacity: scene.contention().capacity_bound(scene.predictor(), meeting),
+            })
+            .collect();
+        scene.contention().bound(isolated, &bounds)
+    }
+
+    /// Weighs complete picks and offers them if they are worth it.
+    fn weigh(&mut self, picks: &[Pick<'_>]) {
+        let scene = self.ground.scene;
+        let isolated = scene.predictor().cross(&aggregate(picks));
+        if self.rules_out(isolated) {
+            return;
+        }
+        let meetings = self.meetings(picks);
+        let (effective, _) = scene.contention().effective(scene.predictor(), isolated, &meetings);
+        if !self.rules_out(effective) {
+            let placement = self.placement(picks);
+            self.found.offer(placement);
+        }
+    }
+
+    fn meetings(&self, picks: &[Pick<'_>]) -> Vec<Meeting> {
+        if self.ground.job_bounds.is_empty() {
+            return Vec::new();
+        }
+        self.met(picks.iter().map(|pick| pick.class))
+            .into_iter()
+            .map(|job| Meeting {
+                demand: self.ground.job_bounds[job].demand,
+                merged_own: self.merged_own(picks, job),
+                merged_other: self.merged_other(picks, job),
+            })
+            .collect()
+    }
+
+    /// The picks plus the job's GPUs on their hosts.
+    fn merged_own(&self, picks: &[Pick<'_>], job: usize) -> Aggregate {
+        picks.iter().fold(Aggregate::EMPTY, |set, pick| {
+            let position = self.ground.classes[pick.class].jobs.iter().position(|&j| j == job);
+            let share: &Share =
+                position.map_or(&pick.choice.share, |position| &pick.choice.unions[position]);
+            set.with(share, pick.times)
+        })
+    }
+
+    /// The job plus the picks' GPUs on its hosts.
+    fn merged_other(&self, picks: &[Pick<'_>], job: usize) -> Aggregate {
+        let places = &self.ground.job_places[job];
+        places.classes.iter().fold(places.elsewhere, |mut set, &(class, position)| {
+            let of_class = &self.ground.classes[class];
+            let mut alone = of_class.hosts.len();
+            for pick in picks.iter().filter(|pick| pick.class == class) {
+                set = set.with(&pick.choice.unions[position], pick.times);
+                alone -= pick.times;
+            }
+            set.with(&of_class.job_shares[position], alone)
+        })
+    }
+
+    /// Concrete hosts: for each pick, largest first, those with the fewest GPUs that suffice.
+    fn placement(&self, picks: &[Pick<'_>]) -> Placement {
+        let mut shares = Vec::with_capacity(self.cell.hosts);
+        let mut taken: Vec<usize> = Vec::new();
+        for (at, pick) in picks.iter().enumerate() {
+            if at == 0 || picks[at - 1].class != pick.class {
+                taken.clear();
+            }
+            let count = pick.choice.share.count as usize;
+            for _ in 0..pick.times {
+                let hosts = &self.ground.classes[pick.class].hosts;
+                let fits = |i: &usize| !taken.contains(i) && hosts[*i].1.count() >= count;
+                if let Some(i) = (0..hosts.len()).find(fits) {
+                    taken.push(i);
+                    let (host, free) = hosts[i];
+                    shares.push((host, pick.choice.mask.unwrap_or(free.lowest(count))));
+                }
+            }
+        }
+        Placement::new(shares)
+    }
+}
+
+fn aggregate(picks: &[Pick<'_>]) -> Aggregate {
+    picks.iter().fold(Aggregate::EMPTY, |set, pick| set.with(&pick.choice.share, pick.times))
+}
