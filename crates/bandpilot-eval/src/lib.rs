@@ -11,7 +11,7 @@ pub mod protocol;
 pub mod report;
 pub mod truth;
 
-pub use load::{ClusterName, LoadError};
+pub use load::{ClusterName, LoadError, TableError};
 pub use protocol::{Mode, Protocol, run};
 pub use report::{ModeReport, PolicyReport, Report, WorstCase};
 pub use truth::{Truth, TruthError};

@@ -15,11 +15,17 @@ pub enum ClusterName {
 }
 
 /// Why the tables could not be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum LoadError<E> {
     /// A file could not be had.
-    #[error("{0}")]
     File(E),
+    /// A file was refused, or something is missing in the tables.
+    Tables(TableError),
+}
+
+/// What is wrong with the tables.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TableError {
     /// A file was refused.
     #[error("{file}: {reason}")]
     Refused {
@@ -28,7 +34,7 @@ pub enum LoadError<E> {
         /// The first error in it.
         reason: String,
     },
-    /// Something is missing in the tables.
+    /// Something is missing.
     #[error(transparent)]
     Truth(#[from] TruthError),
 }
@@ -71,10 +77,11 @@ impl ClusterName {
         for (file, of_host) in self.local_files().into_iter().zip(&mut local) {
             *of_host = measurements(file, text_of)?;
         }
-        Ok(match self {
-            Self::H100 => Truth::h100(&cross, &local)?,
-            Self::Het => Truth::het(&cross, &local)?,
-        })
+        let truth = match self {
+            Self::H100 => Truth::h100(&cross, &local),
+            Self::Het => Truth::het(&cross, &local),
+        };
+        truth.map_err(|error| LoadError::Tables(error.into()))
     }
 
     /// The truth for use without data.
@@ -96,7 +103,7 @@ fn measurements<E>(
     let read = import(file, &text, &options);
     if read.refused || read.has_errors() {
         let reason = read.diagnostics.iter().map(|d| d.message.clone()).next().unwrap_or_default();
-        return Err(LoadError::Refused { file: file.to_owned(), reason });
+        return Err(LoadError::Tables(TableError::Refused { file: file.to_owned(), reason }));
     }
     Ok(read.measurements)
 }

@@ -16,7 +16,7 @@ const NVLINK_GBYTES_PER_S: f64 = 20.0;
 /// Share of the plateau of 8 GPUs by number of GPUs, H100 at 2 GiB (network figures of the project).
 const SWITCH_SHARE: [f64; 9] = [0.0, 0.0, 0.725, 0.753, 0.765, 0.867, 0.913, 0.970, 1.0];
 
-/// Measured all_reduce plateau of a full NVSwitch host, GB/s: public figures per GPU model.
+/// Measured `all_reduce` plateau of a full NVSwitch host, GB/s: public figures per GPU model.
 pub fn switch_plateau(gpu_model: &str) -> f64 {
     let model = gpu_model.to_ascii_uppercase();
     let known = [

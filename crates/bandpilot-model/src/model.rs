@@ -85,8 +85,8 @@ impl Default for ErrorBands {
 }
 
 impl ErrorBands {
-    /// The least of all bands.
-    pub fn least(&self) -> f64 {
+    /// All bands.
+    pub fn values(&self) -> [f64; 7] {
         [
             self.one_host,
             self.inside_mesh,
@@ -96,8 +96,11 @@ impl ErrorBands {
             self.many_hosts_uneven,
             self.measured,
         ]
-        .into_iter()
-        .fold(f64::INFINITY, f64::min)
+    }
+
+    /// The least of all bands.
+    pub fn least(&self) -> f64 {
+        self.values().into_iter().fold(f64::INFINITY, f64::min)
     }
 
     /// The band of a set.

@@ -36,7 +36,7 @@ impl Default for CrossPhysics {
             many_host_cap: 0.698,
             latency_us: 70.0,
             latency_per_rank_us: 5.0,
-            tree_half_bytes: 128.0 * 1024.0 * 1024.0,
+            tree_half_bytes: 64.0 * 1024.0 * 1024.0,
         }
     }
 }
@@ -70,7 +70,7 @@ pub enum Limit {
 }
 
 impl CrossPhysics {
-    /// Isolated all_reduce busbw of a cross-host set, GB/s, before host-local caps of PCIe and mesh hosts.
+    /// Isolated `all_reduce` busbw of a cross-host set, GB/s, before host-local caps of PCIe and mesh hosts.
     pub fn busbw(&self, input: &CrossInput) -> f64 {
         let bandwidth = self.asymptote(input);
         let factor = ring_factor(input.gpus);
@@ -105,8 +105,8 @@ impl CrossPhysics {
         if input.hosts > 2 {
             return ring * self.ring_gain;
         }
-        let bytes = input.bytes as f64;
-        let tree_share = bytes / (bytes + self.tree_half_bytes);
+        // Small messages go round a ring, large ones over a tree; the square makes the change as quick as a tuner does.
+        let tree_share = 1.0 / (1.0 + (self.tree_half_bytes / input.bytes as f64).powi(2));
         ring * (1.0 + (ring_factor(input.gpus) - 1.0) * tree_share)
     }
 
@@ -116,7 +116,7 @@ impl CrossPhysics {
     }
 }
 
-/// 2(n-1)/n, the busbw factor of all_reduce.
+/// 2(n-1)/n, the busbw factor of `all_reduce`.
 fn ring_factor(gpus: usize) -> f64 {
     let n = gpus.max(2) as f64;
     2.0 * (n - 1.0) / n

@@ -38,7 +38,7 @@ impl Share {
     }
 }
 
-/// SplitMix64's finaliser: spreads keys so that their sum identifies a multiset.
+/// `SplitMix64`'s finaliser: spreads keys so that their sum identifies a multiset.
 fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

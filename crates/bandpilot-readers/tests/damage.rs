@@ -1,0 +1,264 @@
+//! Damaged input: whatever is cut, dropped, blown up or mixed in, no reader panics, and what is still
+//! read of a cut file is what the whole file says.
+
+use bandpilot_core::{Cluster, ClusterBuilder};
+use bandpilot_readers::{
+    Import, ImportOptions, MissingBytes, cluster_file, coverage, csv_tables, hostlist, import,
+    placement, state_file, store,
+};
+use rand::RngExt;
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::SeedableRng;
+
+/// Cuts of one benchmark output that are tried at most; enough for every line of every field file.
+const MAX_CUTS: usize = 150;
+/// The same for the tables, which have hundreds of rows that are all alike.
+const MAX_TABLE_CUTS: usize = 25;
+/// Random inputs for each reader.
+const ROUNDS: usize = 4000;
+
+fn options() -> Vec<ImportOptions> {
+    let told = |op: &str, place: &str| ImportOptions {
+        op: op.parse().ok(),
+        placement: Some(placement::by_name(place).value).filter(|place| !place.is_empty()),
+        bytes: MissingBytes::Unknown,
+        ..ImportOptions::default()
+    };
+    vec![
+        ImportOptions { bytes: MissingBytes::Unknown, ..ImportOptions::default() },
+        told("all_reduce", ""),
+        told("all_reduce", "h[1-2]:0-7"),
+        told("all_gather", "h[1-2]:0-7"),
+    ]
+}
+
+/// Name and text of every real table and benchmark output.
+fn real_files(test: &str) -> Option<Vec<(String, String)>> {
+    let data = bandpilot_testdata::require_data(test)?;
+    let mut files = Vec::new();
+    for folder in ["field-files/nccl-tests", "nccl-bandpilot", "eval"] {
+        for path in bandpilot_testdata::files(&data.join(folder)) {
+            let name = path.file_name()?.to_string_lossy().into_owned();
+            files.push((name, bandpilot_testdata::read(&path)?));
+        }
+    }
+    assert!(files.len() > 45);
+    Some(files)
+}
+
+/// Reads a text with every reader of measurements and matrices; gives what the importer made of it.
+fn read_all(text: &str, options: &ImportOptions) -> Import {
+    let _ = csv_tables::read_links(text);
+    let _ = csv_tables::read_masks(text);
+    let read = import("f", text, options);
+    assert!(!read.refused || read.measurements.is_empty());
+    let _ = coverage::summarise(&read.measurements);
+    let _ = csv_tables::read("f", text, options);
+    let _ = bandpilot_readers::nccl_tests::read("f", text, options);
+    read
+}
+
+fn is_table(name: &str) -> bool {
+    std::path::Path::new(name).extension().is_some_and(|extension| extension == "csv")
+}
+
+/// How far apart the cuts of a file are, and the options that make a difference for its kind.
+fn plan(name: &str, length: usize) -> (usize, Vec<ImportOptions>) {
+    if is_table(name) {
+        (length.div_ceil(MAX_TABLE_CUTS).max(1), options().into_iter().take(1).collect())
+    } else {
+        (length.div_ceil(MAX_CUTS).max(1), options())
+    }
+}
+
+#[test]
+fn files_cut_at_a_line() {
+    let Some(files) = real_files("damage::files_cut_at_a_line") else { return };
+    for (name, text) in files {
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let (stride, options) = plan(&name, lines.len());
+        for options in options {
+            let whole = import("f", &text, &options);
+            for cut in (0..lines.len()).step_by(stride) {
+                let head = read_all(&lines[..cut].concat(), &options);
+                // A refused file may have been refused for what comes after the cut.
+                assert!(
+                    whole.refused || whole.measurements.starts_with(&head.measurements),
+                    "{name} {cut}"
+                );
+                read_all(&lines[cut..].concat(), &options);
+            }
+        }
+    }
+}
+
+#[test]
+fn files_cut_inside_a_line() {
+    let Some(files) = real_files("damage::files_cut_inside_a_line") else { return };
+    for (name, text) in files {
+        let (stride, options) = plan(&name, text.len());
+        for options in options {
+            let whole = import("f", &text, &options);
+            for cut in (0..text.len()).step_by(stride).filter(|cut| text.is_char_boundary(*cut)) {
+                let head = read_all(&text[..cut], &options);
+                if is_table(&name) {
+                    continue; // The last number of a CSV row may be cut and still be a number.
+                }
+                assert!(
+                    whole.refused || whole.measurements.starts_with(&head.measurements),
+                    "{name} {cut}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn files_with_a_column_less() {
+    let Some(files) = real_files("damage::files_with_a_column_less") else { return };
+    for (name, text) in files {
+        let comma = csv_tables::is_table(&text);
+        for column in 0..14 {
+            let changed: Vec<String> =
+                text.lines().map(|line| without(line, column, comma)).collect();
+            for options in plan(&name, 0).1 {
+                read_all(&changed.join("\n"), &options);
+            }
+        }
+    }
+}
+
+fn without(line: &str, column: usize, comma: bool) -> String {
+    let cells: Vec<&str> =
+        if comma { line.split(',').collect() } else { line.split_whitespace().collect() };
+    let kept = cells.iter().enumerate().filter(|(at, _)| *at != column).map(|(_, cell)| *cell);
+    kept.collect::<Vec<_>>().join(if comma { "," } else { " " })
+}
+
+#[test]
+fn files_with_numbers_blown_up() {
+    let Some(files) = real_files("damage::files_with_numbers_blown_up") else { return };
+    for (name, text) in files {
+        for (from, to) in [
+            ("1", "99999999999999999999999999"),
+            (".", "e308."),
+            ("0", "-0"),
+            ("8", "NaN"),
+            (".", ".0000000000000000000000000000000000000000000000000001"),
+            ("2", "\u{663}"),
+            (" ", ""),
+            (",", ",,"),
+        ] {
+            for options in plan(&name, 0).1 {
+                read_all(&text.replace(from, to), &options);
+                read_all(&text.replacen(from, to, 40), &options);
+            }
+        }
+    }
+}
+
+fn cluster() -> Cluster {
+    ClusterBuilder::new("demo")
+        .host_type("dgx", "H100", 8)
+        .nvswitch()
+        .rails(400.0)
+        .hosts("h", 1, 4)
+        .build()
+}
+
+const STATE: &str =
+    "free = 'h1:0-3'\n[[job]]\nname = 'a'\nplacement = 'h[2-3]:0-7'\ndemand = 0.5\n";
+
+/// Small good inputs of every kind that damage starts from.
+fn seeds() -> Vec<String> {
+    let table = "host,gpus,num_gpus,bitmask,message_bytes,busbw_GBps\nh1,0 1,2,3,1024,9.5\n";
+    let rows = import("t.csv", table, &ImportOptions::default()).measurements;
+    vec![
+        "h[001-128,130],gpu-[1-2]x[0-3],login".to_owned(),
+        "h1:0-3,5,h[2-3]:0-7,h4".to_owned(),
+        cluster_file::write(&cluster()),
+        STATE.to_owned(),
+        table.to_owned(),
+        "gpu,GPU0,GPU1\nGPU0,X,NV4\nGPU1,NV4,X\n".to_owned(),
+        "m0,m1,m2,m3\n166,22,0,64\n".to_owned(),
+        "# Collective test starting: all_reduce_perf\n# Using devices\n#  Rank  0 Group  0 Pid 1 on h1 device  0 [0x0f] H100\n#  Rank  1 Group  0 Pid 1 on h1 device  1 [0x0f] H100\n#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n     1048576        262144     float     sum      -1   339.61    3.09    3.09       0   335.85    3.12    3.12       0\n".to_owned(),
+        store::append_text("", &rows).map(|addition| addition.text).unwrap_or_default(),
+    ]
+}
+
+/// One random change: a byte run removed, doubled, replaced by something nasty, or another seed mixed in.
+fn damage(rng: &mut Pcg64, text: &str, others: &[String]) -> String {
+    const NASTY: [&str; 16] = [
+        "[",
+        "]",
+        "[1-999999999]",
+        "99999999999999999999",
+        "-",
+        ",",
+        ":",
+        "\n",
+        "\"",
+        "\"\"\"",
+        "é",
+        "\u{0}",
+        "NaN",
+        "{",
+        "#torn",
+        "= ",
+    ];
+    let mut chars: Vec<char> = text.chars().collect();
+    for _ in 0..rng.random_range(1..4) {
+        let at = rng.random_range(0..=chars.len());
+        let end = (at + rng.random_range(0..12_usize)).min(chars.len());
+        let with: Vec<char> = match rng.random_range(0..4) {
+            0 => Vec::new(),
+            1 => chars[at..end].repeat(rng.random_range(2..5)),
+            2 => NASTY[rng.random_range(0..NASTY.len())].chars().collect(),
+            _ => others[rng.random_range(0..others.len())].chars().take(200).collect(),
+        };
+        chars.splice(at..end, with);
+    }
+    chars.into_iter().collect()
+}
+
+#[test]
+fn thousands_of_random_inputs_for_each_reader() {
+    let mut rng = Pcg64::seed_from_u64(20_260_101);
+    let (seeds, cluster, options) = (seeds(), cluster(), options());
+    for round in 0..ROUNDS {
+        let seed = &seeds[round % seeds.len()];
+        let text = if round % 5 == 0 {
+            let length = rng.random_range(0..200);
+            (0..length).map(|_| char::from(rng.random_range(0..128_u8))).collect()
+        } else {
+            damage(&mut rng, seed, &seeds)
+        };
+        check_one(&text, &cluster, &options[round % options.len()]);
+    }
+}
+
+/// Every reader on one text, and what must hold of each value whatever the text is.
+fn check_one(text: &str, cluster: &Cluster, options: &ImportOptions) {
+    if let Ok(names) = hostlist::expand(text) {
+        assert!(names.len() <= hostlist::MAX_HOSTS);
+        let again = hostlist::compress(names.iter().map(String::as_str));
+        assert_eq!(hostlist::expand(&again).as_ref(), Ok(&names), "{text}");
+    }
+    let named = placement::by_name(text).value;
+    assert!(named.is_sorted_by(|a, b| a.0 < b.0) && named.iter().all(|(_, mask)| !mask.is_empty()));
+    let placed = placement::on_cluster(text, cluster).value;
+    assert!(
+        placed.shares().iter().all(|(host, mask)| mask.is_subset_of(cluster.healthy_gpus(*host)))
+    );
+    let read = cluster_file::read(text).value;
+    assert!(read.hosts.iter().all(|host| read.host_types.get(host.host_type.0 as usize).is_some()));
+    assert_eq!(cluster_file::read(&cluster_file::write(&read)).value, read, "{text}");
+    let state = state_file::read(text, cluster).value;
+    assert_eq!(state.free.len(), cluster.hosts.len());
+    let _ = state_file::free_form(text, cluster);
+    read_all(text, options);
+    let stored = store::parse(text);
+    if let Ok(addition) = store::append_text(text, &stored.value) {
+        assert_eq!(addition.added, 0, "{text}");
+    }
+}

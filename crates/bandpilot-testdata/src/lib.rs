@@ -1,0 +1,57 @@
+//! Finds the real measurement and field files that tests read in place.
+//!
+//! The files are not part of the repository. They are looked for in the folder that the environment
+//! variable `BANDPILOT_DATA` names, else in `shared/data` beside the workspace. A test that does not
+//! find them says so (`SKIPPED-DATA: NAME` on stderr, and a line in the file that
+//! `BANDPILOT_SKIP_LOG` names) and returns, so that a run without data stays green but not silent.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// The folder with the data, if there is one.
+pub fn data_dir() -> Option<PathBuf> {
+    let folder = std::env::var_os("BANDPILOT_DATA").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        PathBuf::from,
+    );
+    folder.is_dir().then_some(folder)
+}
+
+/// The folder with the data; if there is none, says that `test` is skipped.
+///
+/// ```no_run
+/// let Some(data) = bandpilot_testdata::require_data("reads_every_table") else { return };
+/// # let _ = data;
+/// ```
+pub fn require_data(test: &str) -> Option<PathBuf> {
+    let found = data_dir();
+    if found.is_none() {
+        report_skip(test);
+    }
+    found
+}
+
+/// The text of one data file, bytes that are not UTF-8 replaced; `None` if it cannot be read.
+pub fn read(path: &Path) -> Option<String> {
+    std::fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The files of a folder in order of name; none if it cannot be read.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> =
+        entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+    paths.sort();
+    paths
+}
+
+#[expect(clippy::print_stderr, reason = "a skipped test has to be seen")]
+fn report_skip(test: &str) {
+    eprintln!("SKIPPED-DATA: {test}");
+    let Some(log) = std::env::var_os("BANDPILOT_SKIP_LOG") else { return };
+    let opened = std::fs::OpenOptions::new().create(true).append(true).open(log);
+    if let Ok(mut file) = opened {
+        // A log that cannot be written must not fail the test that it is about.
+        let _ = writeln!(file, "SKIPPED-DATA: {test}");
+    }
+}

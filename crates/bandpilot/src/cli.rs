@@ -1,0 +1,230 @@
+//! The arguments as they are given; what they mean is up to the commands.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+
+const EXIT_CODES: &str = "Exit codes:
+  0  done
+  1  a mistake in the program itself
+  2  wrong arguments
+  3  a file or notation that was given is wrong
+  4  the request cannot be met
+  5  a file could not be read or written
+  6  done, but something that was looked at has problems";
+
+const DISPATCH_EXAMPLES: &str = "Examples:
+  bandpilot dispatch --gpus 12                      # the built-in example cluster
+  bandpilot dispatch --gpus 16 --uniform --max-hosts 4
+  bandpilot dispatch --gpus 9 --free 'h1:0-6,h2:0-7,h3:0-7,h4:0-6'
+  bandpilot dispatch --gpus 8 --cluster cluster.toml --model model.json --state state.toml --json
+
+An answer gives the GPUs, what they will reach alone and beside the running jobs, what holds them
+back, how much better any other set could be, what running jobs lose, and lines to start the job.";
+
+/// Picks concrete GPUs for jobs by the bandwidth they will get.
+#[derive(Debug, Parser)]
+#[command(name = "bandpilot", version, after_help = EXIT_CODES, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Print JSON on stdout: the result, or one object {"error": ...}
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// The commands. A new one gets a variant here, a module in `commands` and an arm in `main`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Choose GPUs for a job: which N GPUs, right now?
+    #[command(after_help = DISPATCH_EXAMPLES)]
+    Dispatch(Dispatch),
+    /// Fit a bandwidth model to a measurement store
+    #[command(after_help = "Example:
+  bandpilot fit --measurements store.jsonl --cluster cluster.toml --out model.json")]
+    Fit(Fit),
+    /// Score policies against the exact optimum on measured (or synthetic) truth
+    #[command(after_help = "Examples:
+  bandpilot evaluate --cluster h100-32 --data DIR --train 95 --repeats 50 --seed 1
+  bandpilot evaluate --cluster het-4mix            # without data: a synthetic truth")]
+    Evaluate(Evaluate),
+    /// Look at cluster files
+    #[command(subcommand)]
+    Cluster(Cluster),
+    /// Collect measured bandwidths in a store
+    #[command(subcommand)]
+    Measure(Measure),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example:
+  bandpilot completions bash > ~/.local/share/bash-completion/completions/bandpilot")]
+    Completions(Completions),
+}
+
+/// `bandpilot cluster ...`
+#[derive(Debug, Subcommand)]
+pub enum Cluster {
+    /// Show host types, hosts, NICs, links and unhealthy parts
+    #[command(after_help = "Examples:
+  bandpilot cluster show cluster.toml
+  bandpilot cluster show cluster.toml --json | jq '.host_types[].name'")]
+    Show(ClusterFile),
+    /// Check a cluster file and list everything that is wrong with it
+    #[command(after_help = "Example:
+  bandpilot cluster check cluster.toml      # exits with 3 if there are errors")]
+    Check(ClusterFile),
+}
+
+/// A cluster file.
+#[derive(Debug, Args)]
+pub struct ClusterFile {
+    /// Cluster file in TOML; - for stdin
+    pub file: PathBuf,
+}
+
+/// `bandpilot measure ...`
+#[derive(Debug, Subcommand)]
+pub enum Measure {
+    /// Import benchmark results into a store
+    #[command(after_help = "Examples:
+  bandpilot measure import run1.txt run2.txt --out store.jsonl
+  bandpilot measure import run.txt --out store.jsonl --op all_reduce --placement h1:0-7,h2:0-7
+  bandpilot measure import cross.csv --out store.jsonl --hosts h1,h2,h3,h4
+  bandpilot measure import host_H100_26.csv --out store.jsonl --hosts H100_26=h1
+  bandpilot measure import host_V100.csv --out store.jsonl --bytes unknown
+
+All files are read before anything is written. Importing a file twice adds nothing.")]
+    Import(MeasureImport),
+    /// Show what a store covers, how much it repeats and which readings do not fit
+    #[command(after_help = "Example:
+  bandpilot measure show store.jsonl")]
+    Show(MeasureShow),
+}
+
+/// `bandpilot measure import`
+#[derive(Debug, Args)]
+pub struct MeasureImport {
+    /// Output of nccl-tests, or CSV tables; - for stdin
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Store to append to; made if it is not there
+    #[arg(long, value_name = "STORE")]
+    pub out: PathBuf,
+    /// Collective that was run, for files that do not say it, for example `all_reduce`
+    #[arg(long)]
+    pub op: Option<String>,
+    /// GPUs that took part, for files that do not list them, for example h1:0-7,h2:0-7
+    #[arg(long)]
+    pub placement: Option<String>,
+    /// Message size of rows that have none, for example 16MiB, or "unknown"
+    #[arg(long, value_name = "SIZE")]
+    pub bytes: Option<String>,
+    /// Names for the host columns of a table (h1,h2 or h[1-4]), or OLD=NEW to rename a host
+    #[arg(long, value_name = "NAMES")]
+    pub hosts: Option<String>,
+    /// Import what can be used even if a file is refused (then the exit code is 6)
+    #[arg(long)]
+    pub keep_going: bool,
+}
+
+/// `bandpilot measure show`
+#[derive(Debug, Args)]
+pub struct MeasureShow {
+    /// Measurement store
+    pub store: PathBuf,
+}
+
+/// `bandpilot completions`
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell
+    pub shell: Shell,
+}
+
+/// `bandpilot dispatch`
+#[derive(Debug, Args)]
+pub struct Dispatch {
+    /// Number of GPUs
+    #[arg(long, value_name = "N")]
+    pub gpus: usize,
+    /// The same number of GPUs on every host (what torchrun needs)
+    #[arg(long)]
+    pub uniform: bool,
+    /// Exactly this many hosts
+    #[arg(long, value_name = "H")]
+    pub hosts: Option<usize>,
+    /// At most this many hosts
+    #[arg(long, value_name = "H")]
+    pub max_hosts: Option<usize>,
+    /// Only GPUs of this model, for example H100
+    #[arg(long, value_name = "MODEL")]
+    pub gpu_model: Option<String>,
+    /// Only these hosts and GPUs, for example h1,h2:0-3
+    #[arg(long, value_name = "LIST")]
+    pub include: Option<String>,
+    /// None of these hosts and GPUs
+    #[arg(long, value_name = "LIST")]
+    pub exclude: Option<String>,
+    /// The low end of the effective bandwidth must reach this, GB/s
+    #[arg(long, value_name = "GB/S")]
+    pub min_busbw: Option<f64>,
+    /// Message size to optimise for
+    #[arg(long, value_name = "SIZE", default_value = "2GiB")]
+    pub bytes: String,
+    /// Answer after this many milliseconds with the best set so far and its remaining gap
+    #[arg(long, value_name = "MS")]
+    pub deadline_ms: Option<u64>,
+    /// Cluster file; without it the built-in example cluster
+    #[arg(long, value_name = "FILE")]
+    pub cluster: Option<PathBuf>,
+    /// Model file of `bandpilot fit`; without it the closed form
+    #[arg(long, value_name = "FILE")]
+    pub model: Option<PathBuf>,
+    /// State file: what is free and what runs; without it all healthy GPUs are free
+    #[arg(long, value_name = "FILE", conflicts_with = "free")]
+    pub state: Option<PathBuf>,
+    /// Short form of a state: just these GPUs are free, nothing runs
+    #[arg(long, value_name = "LIST")]
+    pub free: Option<String>,
+}
+
+/// `bandpilot fit`
+#[derive(Debug, Args)]
+pub struct Fit {
+    /// Measurement store of `bandpilot measure import`
+    #[arg(long, value_name = "STORE")]
+    pub measurements: PathBuf,
+    /// Cluster file that the measurements' host names are from
+    #[arg(long, value_name = "FILE")]
+    pub cluster: PathBuf,
+    /// Model file to write
+    #[arg(long, value_name = "MODEL")]
+    pub out: PathBuf,
+    /// Collective to fit
+    #[arg(long, default_value = "all_reduce")]
+    pub op: String,
+    /// Folds of the cross-validation; 0 skips it
+    #[arg(long, default_value_t = 5)]
+    pub folds: usize,
+}
+
+/// `bandpilot evaluate`
+#[derive(Debug, Args)]
+pub struct Evaluate {
+    /// Cluster: h100-32 or het-4mix
+    #[arg(long, value_parser = ["h100-32", "het-4mix"])]
+    pub cluster: String,
+    /// Folder with the published tables (`cross_H100_32gpu.csv` and others), or the folder above it; without it a synthetic truth
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Cross-host count vectors to train on
+    #[arg(long, value_name = "K", default_value_t = 95)]
+    pub train: usize,
+    /// Cases per number of GPUs
+    #[arg(long, value_name = "R", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub repeats: u32,
+    /// Seed of the training draw and of the cases
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+}

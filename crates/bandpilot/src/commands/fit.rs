@@ -1,0 +1,180 @@
+//! `bandpilot fit`.
+
+use std::io::{self, Write};
+
+use bandpilot_core::Collective;
+use bandpilot_model::cross_validation::Errors;
+use bandpilot_model::fit::Stage;
+use bandpilot_model::model::BandwidthModel;
+use bandpilot_model::{FitOptions, FitReport};
+use bandpilot_readers::{Diagnostic, store};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+use crate::cli::Fit;
+use crate::commands::ground::{self, Remarks};
+use crate::exit::{Code, Failure};
+use crate::io::{read_text, replace};
+use crate::output::{Done, Output, remark_json, table, write_table};
+
+/// Fits a model and writes it.
+///
+/// # Errors
+/// If a file cannot be read, written or used, or no measurement fits the cluster.
+pub fn fit(args: &Fit) -> Result<Done, Failure> {
+    let op: Collective = args.op.parse().map_err(|error| {
+        let reason = Diagnostic::error("", format!("{error}"));
+        Failure::new(Code::Usage, "--op", reason)
+    })?;
+    let mut remarks = Remarks::new();
+    let cluster = ground::cluster(&args.cluster, &mut remarks)?;
+    let name = args.measurements.display().to_string();
+    let read = store::parse(&read_text(&args.measurements)?);
+    let measurements = ground::settle(read, &name, Code::BadInput, &mut remarks)?;
+    let options = FitOptions {
+        collective: op,
+        description: format!(
+            "fitted on {} readings for cluster {}",
+            measurements.len(),
+            cluster.name
+        ),
+        folds: args.folds,
+    };
+    let bar = progress_bar(args.folds);
+    let fitted = bandpilot_model::fit(&cluster, &measurements, &options, &mut |stage| {
+        bar.inc(1);
+        bar.set_message(stage_name(stage));
+    });
+    bar.finish_and_clear();
+    let (model, report) = fitted.map_err(|error| {
+        let help = "import with --hosts to give hosts the cluster file's names; see 'bandpilot measure show'";
+        Failure::new(Code::BadInput, &name, Diagnostic::error("", error.to_string()).help(help))
+    })?;
+    if let Some(first) = &report.first_unknown {
+        let message = format!(
+            "{} readings name hosts or GPUs that the cluster lacks (first: {first}); they are left out",
+            report.unknown
+        );
+        remarks.push((name, Diagnostic::warning("", message)));
+    }
+    replace(&args.out, &bandpilot_model::file::write(&model))?;
+    let out = args.out.display().to_string();
+    let output = Fitted { out, model, report, remarks: remarks.clone() };
+    Ok(Done { remarks, ..Done::ok(output) })
+}
+
+fn progress_bar(folds: usize) -> ProgressBar {
+    // Hidden by itself where stderr is no terminal.
+    let bar = ProgressBar::new(folds as u64 + 2);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn stage_name(stage: Stage) -> String {
+    match stage {
+        Stage::Calibrate => "constants of the closed form".to_owned(),
+        Stage::Correct => "correction".to_owned(),
+        Stage::CrossValidate(fold, folds) => format!("cross-validation, fold {fold} of {folds}"),
+    }
+}
+
+struct Fitted {
+    out: String,
+    model: BandwidthModel,
+    report: FitReport,
+    remarks: Remarks,
+}
+
+impl Output for Fitted {
+    fn human(&self, w: &mut dyn Write) -> io::Result<()> {
+        let report = &self.report;
+        writeln!(
+            w,
+            "{}: {} readings used: {} subsets inside hosts, {} sets across hosts",
+            self.out, report.used, report.local_sets, report.cross_sets
+        )?;
+        for (count, what) in [
+            (report.other_collective, "of another collective"),
+            (report.unknown, "of unknown hosts or GPUs"),
+            (report.without_size, "across hosts without a message size or of a single GPU"),
+        ] {
+            if count > 0 {
+                writeln!(w, "left out: {count} {what}")?;
+            }
+        }
+        if report.contradicted > 0 {
+            writeln!(
+                w,
+                "{} sets across hosts are contradicted by their peers; they keep their value but teach nothing",
+                report.contradicted
+            )?;
+        }
+        let Some(validation) = &report.cross_validation else {
+            return writeln!(
+                w,
+                "no cross-validation: it needs at least 20 distinct sets across hosts; the bands are those of the closed form"
+            );
+        };
+        let mut rows = table(&["HELD OUT", "SETS", "MEAN %", "MEDIAN %", "90TH PCT %"]);
+        let row = |name: &str, errors: &Errors| {
+            let per_cent = |share: f64| format!("{:.2}", 100.0 * share);
+            [
+                name.to_owned(),
+                errors.sets.to_string(),
+                per_cent(errors.mean),
+                per_cent(errors.median),
+                per_cent(errors.p90),
+            ]
+        };
+        rows.add_row(row("all", &validation.overall));
+        for (name, errors) in &validation.groups {
+            rows.add_row(row(name, errors));
+        }
+        writeln!(w, "\nerror on sets held out, {}-fold", validation.folds)?;
+        write_table(w, &rows)
+    }
+
+    fn json(&self) -> Value {
+        let report = &self.report;
+        let errors = |errors: &Errors| {
+            json!({
+                "sets": errors.sets,
+                "mean": errors.mean,
+                "median": errors.median,
+                "p90": errors.p90,
+            })
+        };
+        let validation = report.cross_validation.as_ref().map(|validation| {
+            let groups: serde_json::Map<String, Value> =
+                validation.groups.iter().map(|(name, e)| (name.clone(), errors(e))).collect();
+            json!({"folds": validation.folds, "all": errors(&validation.overall), "groups": groups})
+        });
+        let physics = &self.model.physics;
+        json!({
+            "model": self.out,
+            "readings_used": report.used,
+            "left_out": {
+                "other_collective": report.other_collective,
+                "unknown_hosts_or_gpus": report.unknown,
+                "without_size_or_single_gpu": report.without_size,
+            },
+            "local_sets": report.local_sets,
+            "cross_sets": report.cross_sets,
+            "contradicted": report.contradicted,
+            "cross_validation": validation,
+            "physics": {
+                "rail_efficiency": physics.rail_efficiency,
+                "ring_gain": physics.ring_gain,
+                "two_host_cap": physics.two_host_cap,
+                "many_host_cap": physics.many_host_cap,
+                "latency_us": physics.latency_us,
+                "latency_per_rank_us": physics.latency_per_rank_us,
+                "tree_half_bytes": physics.tree_half_bytes,
+            },
+            "diagnostics":
+                self.remarks.iter().map(|(file, r)| remark_json(file, r)).collect::<Vec<_>>(),
+        })
+    }
+}

@@ -1,0 +1,9 @@
+//! One module a command: arguments to files and values, values to an [`Output`](crate::output::Output).
+
+pub mod cluster;
+pub mod completions;
+pub mod dispatch;
+pub mod evaluate;
+pub mod fit;
+mod ground;
+pub mod measure;

@@ -1,0 +1,139 @@
+//! The only place that reads and writes files.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use bandpilot_readers::Diagnostic;
+
+use crate::exit::{Code, Failure};
+
+/// Largest file that is read.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// The text of a file, or of stdin for `-`. Bytes that are not UTF-8 are replaced.
+///
+/// # Errors
+/// If the file cannot be read or is larger than 1 GiB.
+pub fn read_text(path: &Path) -> Result<String, Failure> {
+    let read = if path.as_os_str() == "-" {
+        read_limited(io::stdin().lock())
+    } else {
+        File::open(path).and_then(read_limited)
+    };
+    read.map_err(|error| failure(path, "read", &error))
+}
+
+fn read_limited(source: impl Read) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    source.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 1 GiB"));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Appends to a file while nobody else does: `change` gets what is in it (nothing if it is new) and
+/// gives the text to append. The text is on disk when this returns; if writing fails half-way the file
+/// is cut back to what it was.
+///
+/// # Errors
+/// If the file cannot be locked, read or written, or if `change` fails; then nothing is appended.
+pub fn append_locked<T>(
+    path: &Path,
+    change: impl FnOnce(&str) -> Result<(String, T), Failure>,
+) -> Result<T, Failure> {
+    let io_failure = |error: &io::Error| failure(path, "write", error);
+    let mut file = OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .open(path)
+        .map_err(|error| io_failure(&error))?;
+    // Released when the file is closed, also if the process dies.
+    file.lock().map_err(|error| io_failure(&error))?;
+    let existing = read_limited(&mut file).map_err(|error| io_failure(&error))?;
+    let (text, value) = change(&existing)?;
+    if !text.is_empty() {
+        append_all(&mut file, &text).map_err(|error| io_failure(&error))?;
+    }
+    Ok(value)
+}
+
+/// Replaces a file as a whole: whoever reads it sees the old text or the new one.
+///
+/// # Errors
+/// If the new text cannot be written beside it and moved into place; then the old file is as it was.
+pub fn replace(path: &Path, text: &str) -> Result<(), Failure> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}.tmp", std::process::id()));
+    let beside = Path::new(&beside);
+    let written = File::create(beside).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_data()?;
+        std::fs::rename(beside, path)
+    });
+    written.map_err(|error| {
+        // The first error is the one to report.
+        let _ = std::fs::remove_file(beside);
+        failure(path, "write", &error)
+    })
+}
+
+fn append_all(file: &mut File, text: &str) -> io::Result<()> {
+    let before = file.metadata()?.len();
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_data());
+    if written.is_err() {
+        // The first error is the one to report.
+        let _ = file.set_len(before);
+    }
+    written
+}
+
+fn failure(path: &Path, verb: &str, error: &io::Error) -> Failure {
+    let reason = Diagnostic::error("", format!("failed to {verb} it: {error}"));
+    let reason = reason.help("check the path and its permissions");
+    Failure::new(Code::Io, &path.display().to_string(), reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_appends_at_once_lose_and_tear_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                let path = &path;
+                scope.spawn(move || {
+                    for line in 0..25 {
+                        let text = format!("{thread} {line} {}\n", "x".repeat(5000));
+                        append_locked(path, |existing| {
+                            assert!(existing.is_empty() || existing.ends_with('\n'));
+                            Ok((text, ()))
+                        })
+                        .unwrap();
+                    }
+                });
+            }
+        });
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text.lines().count(), 200);
+        assert!(text.lines().all(|line| line.ends_with("xx") && line.len() > 5000));
+    }
+
+    #[test]
+    fn a_refused_change_writes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        std::fs::write(&path, "before\n").unwrap();
+        let refused: Result<(), Failure> = append_locked(&path, |_| {
+            Err(Failure::new(Code::BadInput, "", Diagnostic::error("", "no")))
+        });
+        assert!(refused.is_err());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "before\n");
+        assert_eq!(read_text(&folder.path().join("none")).unwrap_err().code, Code::Io);
+    }
+}

@@ -1,0 +1,58 @@
+//! The `bandpilot` command.
+//!
+//! Arguments are read in `cli`, files in `io`, and every command gives one `Output` that `output` prints
+//! for people or as JSON. Exit codes are in `exit`.
+
+mod cli;
+mod commands;
+mod exit;
+mod io;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use clap::error::ErrorKind;
+
+use bandpilot_readers::Diagnostic;
+use cli::{Cli, Cluster, Command, Measure};
+use exit::{Code, Failure};
+use output::{Done, emit};
+
+fn main() -> ExitCode {
+    match Cli::try_parse() {
+        Ok(cli) => {
+            let json = cli.json;
+            emit(run(cli.command), json).into()
+        }
+        Err(error) => usage(&error).into(),
+    }
+}
+
+fn run(command: Command) -> Result<Done, Failure> {
+    match command {
+        Command::Dispatch(args) => commands::dispatch::dispatch(&args),
+        Command::Fit(args) => commands::fit::fit(&args),
+        Command::Evaluate(args) => commands::evaluate::evaluate(&args),
+        Command::Cluster(Cluster::Show(args)) => commands::cluster::show(&args),
+        Command::Cluster(Cluster::Check(args)) => commands::cluster::check(&args),
+        Command::Measure(Measure::Import(args)) => commands::measure::import(&args),
+        Command::Measure(Measure::Show(args)) => commands::measure::show(&args),
+        Command::Completions(args) => Ok(commands::completions::completions(&args)),
+    }
+}
+
+/// Help and version go to stdout as they are; wrong arguments are an error like any other.
+fn usage(error: &clap::Error) -> Code {
+    let helped = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if helped || !std::env::args_os().any(|arg| arg == "--json") {
+        // Nobody to tell if this cannot be written.
+        let _ = error.print();
+        return if helped { Code::Ok } else { Code::Usage };
+    }
+    let text = error.to_string();
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or("").trim_start_matches("error: ").to_owned();
+    let reason = Diagnostic::error("", first).help("run with --help for the usage");
+    emit(Err(Failure::new(Code::Usage, "", reason)), true)
+}

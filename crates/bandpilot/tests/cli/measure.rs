@@ -1,0 +1,181 @@
+use std::fmt::Write as _;
+use std::fs;
+
+use crate::{bandpilot, folder_with, run, table};
+
+const TABLE: &str = "host,num_gpus,bitmask,gpus,message_bytes,busbw_GBps\nh1,2,5,0 2,1024,9.5\nh1,2,5,0 1,1024,9.5\nh1,1,1,0,1024,0\n";
+
+fn import_all(
+    folder: &std::path::Path,
+    data: &std::path::Path,
+    extra: &[&str],
+) -> (i32, String, String) {
+    let files: Vec<String> = [
+        "cross_H100_32gpu.csv",
+        "host_H100_26.csv",
+        "host_H100_27.csv",
+        "host_H100_28.csv",
+        "host_H100_29.csv",
+    ]
+    .iter()
+    .map(|name| table(data, name).to_string_lossy().into_owned())
+    .collect();
+    let mut args = vec!["measure", "import"];
+    args.extend(files.iter().map(String::as_str));
+    args.extend(["--out", "store.jsonl"]);
+    args.extend(extra);
+    run(folder, &args)
+}
+
+#[test]
+fn real_tables_are_imported_once_and_summarised() {
+    let Some(data) = bandpilot_testdata::require_data("cli::real_tables") else { return };
+    let folder = folder_with(&[]);
+    let (code, out, err) = import_all(folder.path(), &data, &[]);
+    assert_eq!((code, err.as_str()), (0, ""), "{err}");
+    assert!(out.contains("store.jsonl: 2982 measurements added, 0 were there already"), "{out}");
+    let (_, out, _) = import_all(folder.path(), &data, &["--json"]);
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((json["added"].as_u64(), json["already_present"].as_u64()), (Some(0), Some(2982)));
+    assert_eq!(json["files"][1]["skipped"], 16);
+    let (code, out, err) = run(folder.path(), &["measure", "show", "store.jsonl"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.contains("6 readings do not fit their peers"), "{out}");
+    assert!(out.contains("H100_28:6-7"), "{out}");
+    let (_, out, _) = run(folder.path(), &["measure", "show", "store.jsonl", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(json["outliers"].as_array().unwrap().len(), 6);
+}
+
+#[test]
+fn a_refused_file_stops_everything_unless_told_otherwise() {
+    let Some(data) = bandpilot_testdata::require_data("cli::a_refused_file") else { return };
+    let folder = folder_with(&[("t.csv", TABLE)]);
+    let v100 = table(&data, "host_V100.csv").to_string_lossy().into_owned();
+    let base = ["measure", "import", "t.csv", v100.as_str(), "--out", "s"];
+    let (code, out, err) = run(folder.path(), &base);
+    assert_eq!((code, out.as_str()), (3, ""));
+    assert!(err.contains("247 rows have no message size"), "{err}");
+    assert!(!folder.path().join("s").exists());
+    let (code, out, _) = run(folder.path(), &[&base[..], &["--json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(code, 3);
+    assert_eq!(json["error"]["kind"], "bad_input");
+    assert_eq!(json["error"]["field"], "message_bytes");
+    assert_eq!(json["error"]["line"], 10);
+    let (code, out, _) = run(folder.path(), &[&base[..], &["--keep-going"]].concat());
+    assert_eq!(code, 6);
+    assert!(out.contains("s: 1 measurements added"), "{out}");
+    let (code, out, _) = run(folder.path(), &[&base[..], &["--bytes", "unknown"]].concat());
+    assert_eq!(code, 0);
+    assert!(out.contains("s: 247 measurements added, 1 were there already"), "{out}");
+}
+
+#[test]
+fn refused_rows_are_named_and_counted() {
+    let folder = folder_with(&[("t.csv", TABLE)]);
+    let (code, out, _) =
+        run(folder.path(), &["measure", "import", "t.csv", "--out", "s", "--hosts", "h1=x"]);
+    assert_eq!(code, 0);
+    assert!(out.contains("t.csv:3: error: bitmask: 5 is GPUs '0,2', but gpus says '0-1'"), "{out}");
+    assert!(fs::read_to_string(folder.path().join("s")).unwrap().contains("\"x:0,2\""));
+}
+
+#[test]
+fn nccl_tests_output_needs_what_it_does_not_say() {
+    let Some(data) = bandpilot_testdata::require_data("cli::nccl_tests_output") else { return };
+    let field = data.join("field-files/nccl-tests");
+    let path = field.join(
+        "aws-samples-awsome-distributed-training-micro-benchmarks-nccl-tests-README.md-L157.txt",
+    );
+    let path = path.to_string_lossy();
+    let folder = folder_with(&[]);
+    let base = ["measure", "import", &path, "--out", "s"];
+    let (code, _, err) = run(folder.path(), &base);
+    assert_eq!(code, 3);
+    assert!(err.contains("the file does not say which collective was run"), "{err}");
+    let told = [&base[..], &["--op", "all_reduce", "--placement", "h[1-2]:0-7"]].concat();
+    let (code, out, _) = run(folder.path(), &told);
+    assert_eq!(code, 0, "{out}");
+    let wrong = [&base[..], &["--op", "all_reduce", "--placement", "h1:0-7"]].concat();
+    let (code, _, err) = run(folder.path(), &wrong);
+    assert_eq!(code, 3);
+    assert!(err.contains("busbw / algbw is"), "{err}");
+}
+
+#[test]
+fn wrong_arguments_and_stores_are_refused() {
+    let folder = folder_with(&[
+        ("t.csv", TABLE),
+        ("other.txt", "hello\n"),
+        ("new", "# bandpilot measurements v9\n"),
+    ]);
+    for (extra, code, part) in [
+        (&["--out", "s", "--op", "all"][..], 2, "--op: error: 'all' is not a collective"),
+        (
+            &["--out", "s", "--placement", "h1:9-1"],
+            2,
+            "--placement:1:1: error: h1:9-1: range '9-1' runs backwards",
+        ),
+        (&["--out", "s", "--bytes", "x"], 2, "--bytes: error"),
+        (&["--out", "s", "--hosts", "a=b c"], 2, "--hosts: error: hosts: 'b c' is not a host name"),
+        (&["--out", "other.txt"], 3, "other.txt:1:1: error: the file is not a measurement store"),
+        (&["--out", "new"], 3, "new:1:1: error: the store is of version '9'"),
+        (&["--out", "none/s"], 5, "none/s: error: failed to write it"),
+        (&[], 2, "--out <STORE>"),
+    ] {
+        let (found, out, err) =
+            run(folder.path(), &[&["measure", "import", "t.csv"], extra].concat());
+        assert_eq!((found, out.as_str()), (code, ""), "{extra:?}: {err}");
+        assert!(err.contains(part), "{extra:?}: {err}");
+    }
+    assert_eq!(fs::read_to_string(folder.path().join("other.txt")).unwrap(), "hello\n");
+}
+
+#[test]
+fn a_torn_store_is_shown_and_mended() {
+    let folder =
+        folder_with(&[("t.csv", TABLE), ("s", "# bandpilot measurements v1\n{\"op\":\"all_re")]);
+    let (code, _, err) = run(folder.path(), &["measure", "show", "s"]);
+    assert_eq!(code, 0);
+    assert!(err.contains("s:2: warning: the last line is torn"), "{err}");
+    assert_eq!(run(folder.path(), &["measure", "import", "t.csv", "--out", "s"]).0, 0);
+    let text = fs::read_to_string(folder.path().join("s")).unwrap();
+    assert!(text.contains("{\"op\":\"all_re#torn\n{\"op\":\"all_reduce\""), "{text}");
+    let (_, out, err) = run(folder.path(), &["measure", "show", "s"]);
+    assert!(out.contains("1 measurements") && err.contains("s:2: note: a torn line"), "{out}{err}");
+}
+
+#[test]
+fn imports_at_once_lose_nothing() {
+    let folder = folder_with(&[]);
+    let path = folder.path();
+    std::thread::scope(|scope| {
+        for part in 0..6_u32 {
+            scope.spawn(move || {
+                let mut text = "host,gpus,message_bytes,busbw_GBps\n".to_owned();
+                for row in 1..200_u32 {
+                    writeln!(text, "h{part},0 1,{row},9.5").unwrap();
+                }
+                let name = format!("t{part}.csv");
+                fs::write(path.join(&name), text).unwrap();
+                let status =
+                    bandpilot(path).args(["measure", "import", &name, "--out", "s"]).status_ok();
+                assert!(status);
+            });
+        }
+    });
+    let text = fs::read_to_string(path.join("s")).unwrap();
+    assert_eq!(text.lines().count(), 1 + 6 * 199);
+    assert_eq!(text.matches("# bandpilot").count(), 1);
+}
+
+trait StatusOk {
+    fn status_ok(&mut self) -> bool;
+}
+
+impl StatusOk for assert_cmd::Command {
+    fn status_ok(&mut self) -> bool {
+        self.output().is_ok_and(|output| output.status.success())
+    }
+}
