@@ -12,7 +12,8 @@ use crate::search::{Found, Objective, Outcome, SearchOptions, search};
 /// How to answer.
 #[derive(Clone, Copy, Default)]
 pub struct AnswerOptions<'a> {
-    /// Asked now and then; `true` ends the search with what it has. `None`: never.
+    /// Asked now and then; `true` ends the search with what it has. `None`: the search ends by itself after as many steps as
+    /// keep an answer within tens of milliseconds.
     pub should_stop: Option<&'a dyn Fn() -> bool>,
 }
 
@@ -84,12 +85,11 @@ pub fn dispatch(
     let scope = scope::check(predictor.cluster(), state, request)?;
     let contention = VirtualMerge;
     let scene = Scene::new(predictor, &contention, state);
-    let never = || false;
-    let search_options = SearchOptions {
-        runner_up: true,
-        should_stop: options.should_stop.unwrap_or(&never),
-        ..SearchOptions::default()
-    };
+    let mut search_options = SearchOptions { runner_up: true, ..SearchOptions::default() };
+    if let Some(should_stop) = options.should_stop {
+        search_options.should_stop = should_stop;
+        search_options.most_steps = u64::MAX;
+    }
     let mut outcome = search(&scene, &scope, request, &search_options).ok_or_else(out_of_time)?;
     if let Some(floor) = request.min_busbw_gbytes_per_s
         && low_end(predictor, &outcome.best) < floor

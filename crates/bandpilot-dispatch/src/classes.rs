@@ -58,13 +58,15 @@ pub struct HostClass {
 struct Key {
     host_type: u16,
     unhealthy_nics: Vec<usize>,
+    /// A PCIe or mesh host with measurements of its own is like no other.
+    own: Option<HostId>,
     /// The usable GPUs where it matters which.
     free: Option<GpuMask>,
     /// Per cross-host job the GPUs, or their number where all are alike.
     jobs: Vec<(usize, u64)>,
 }
 
-/// Sorts the usable hosts into classes, those without running jobs first, then by host order.
+/// Sorts the usable hosts into classes, those with the least traffic of running jobs first, then by host order.
 pub fn classify(scene: &Scene<'_>, scope: &Scope) -> Vec<HostClass> {
     let predictor = scene.predictor();
     let cluster = predictor.cluster();
@@ -79,6 +81,7 @@ pub fn classify(scene: &Scene<'_>, scope: &Scope) -> Vec<HostClass> {
         let key = Key {
             host_type: cluster.host(host).host_type.0,
             unhealthy_nics: cluster.host(host).unhealthy_nics.clone(),
+            own: (predictor.is_mesh(host) && predictor.has_host_table(host)).then_some(host),
             free: (!alike).then_some(free),
             jobs: scene
                 .jobs_on(host)
@@ -98,7 +101,13 @@ pub fn classify(scene: &Scene<'_>, scope: &Scope) -> Vec<HostClass> {
     let measured = measured_masks(scene);
     let mut classes: Vec<HostClass> =
         members.into_iter().map(|hosts| class(scene, hosts, &measured)).collect();
-    classes.sort_by_key(|class| (!class.jobs.is_empty(), class.hosts[0].0));
+    let traffic =
+        |class: &HostClass| -> f64 { class.jobs.iter().map(|&job| scene.jobs()[job].demand).sum() };
+    // Good sets are found early where the quietest hosts come first.
+    classes.sort_by(|a, b| {
+        let key = |class: &HostClass| (!class.jobs.is_empty(), class.hosts[0].0);
+        traffic(a).total_cmp(&traffic(b)).then_with(|| key(a).cmp(&key(b)))
+    });
     classes
 }
 
@@ -222,7 +231,7 @@ fn binomial(n: u64, k: u64) -> u64 {
 }
 
 /// Drops subsets that another one of the same size beats or equals in every respect. Subsets that occur in measured sets,
-/// alone or merged, are kept: they may be worth more than their local bandwidth tells.
+/// alone or merged, are kept and beat none: they may be worth more or less than their local bandwidth tells.
 fn worth_considering(
     scene: &Scene<'_>,
     host: HostId,
@@ -234,9 +243,11 @@ fn worth_considering(
         let new = choice(scene, host, mask, true);
         let known = measured.contains(&mask.0)
             || new.unions.iter().any(|union| measured.contains(&union.mask_key));
-        if known || !kept.iter().any(|(old, _)| beats(old, &new)) {
+        if known {
+            kept.push((new, true));
+        } else if !kept.iter().any(|(old, known)| !known && beats(old, &new)) {
             kept.retain(|(old, known)| *known || !beats(&new, old));
-            kept.push((new, known));
+            kept.push((new, false));
         }
     }
     kept.into_iter().map(|(choice, _)| choice).collect()

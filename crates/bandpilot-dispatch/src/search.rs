@@ -9,6 +9,7 @@
 //! unseen.
 
 mod cells;
+mod jobs;
 mod state;
 mod walk;
 
@@ -48,7 +49,7 @@ impl Default for SearchOptions<'_> {
         Self {
             objective: Objective::Effective,
             runner_up: false,
-            most_steps: 2_000_000,
+            most_steps: 200_000,
             should_stop: &|| false,
         }
     }

@@ -96,7 +96,9 @@ impl CrossPhysics {
         (self.latency_us + self.latency_per_rank_us * gpus as f64) * 1e-6
     }
 
-    fn asymptote(&self, input: &CrossInput) -> f64 {
+    /// What [`CrossPhysics::busbw`] would be without latency, GB/s: never less than it, and no less for more GPUs or more
+    /// injection bandwidth.
+    pub fn asymptote(&self, input: &CrossInput) -> f64 {
         self.rails(input).min(self.cap(input))
     }
 

@@ -67,6 +67,16 @@ impl CrossBounds {
         // A measured set is worth its measurement even where the local table says less.
         self.predicted[levels as usize].min(local_cap).max(self.measured[levels as usize])
     }
+
+    /// The part of it that comes from measured sets; negative infinity if there is none.
+    pub fn measured(&self, levels: u8) -> f64 {
+        self.measured[levels as usize]
+    }
+
+    /// The part of it that comes from predictions, before any local cap.
+    pub fn predicted(&self, levels: u8) -> f64 {
+        self.predicted[levels as usize]
+    }
 }
 
 /// Log ratios of measured to estimated bandwidth by log2 of the message size, ascending.
@@ -228,6 +238,11 @@ impl<'a> Predictor<'a> {
         (self.closed_form(set) * slab[set.levels as usize].exp()).min(set.local_cap)
     }
 
+    /// The closed form without correction and without latency, GB/s.
+    pub fn closed_form_ceiling(&self, set: &Aggregate) -> f64 {
+        self.model.physics.asymptote(&self.input(set))
+    }
+
     /// The closed form without correction, local caps and measurements, GB/s.
     pub fn closed_form(&self, set: &Aggregate) -> f64 {
         self.model.physics.busbw(&self.input(set))
@@ -362,7 +377,8 @@ impl<'a> Predictor<'a> {
         slab
     }
 
-    fn has_host_table(&self, host: HostId) -> bool {
+    /// True if subsets of this very host were measured.
+    pub fn has_host_table(&self, host: HostId) -> bool {
         self.tables.by_host.contains_key(&(host.0, 0))
     }
 
@@ -392,8 +408,9 @@ impl<'a> Predictor<'a> {
             .filter(|(_, nic)| !nic.gpus.intersection(mask).is_empty())
             .map(|(_, nic)| nic.gbit_per_s / 8.0)
             .collect();
-        let fallback = healthy.map(|(_, nic)| nic.gbit_per_s / 8.0).fold(0.0, f64::max);
-        let injection = match (serving.is_empty(), fallback > 0.0) {
+        // Through another GPU's NIC: the slowest, so that no GPU more makes a set look slower.
+        let fallback = healthy.map(|(_, nic)| nic.gbit_per_s / 8.0).fold(f64::INFINITY, f64::min);
+        let injection = match (serving.is_empty(), fallback.is_finite()) {
             (false, _) => serving.iter().sum(),
             (true, true) => fallback,
             (true, false) => NO_NIC_GBYTES_PER_S,

@@ -1,11 +1,12 @@
 //! Sets that span hosts: cells in the order of their bounds.
 
-use bandpilot_core::{HostId, Request};
-use bandpilot_model::{Aggregate, CrossBounds, MeetingBound, Share};
+use bandpilot_core::Request;
+use bandpilot_model::{Aggregate, CrossBounds, MeetingBound};
 
 use crate::classes::{Group, HostClass};
 use crate::scene::Scene;
 use crate::search::SearchOptions;
+use crate::search::jobs::{self, Job};
 use crate::search::state::Incumbents;
 use crate::search::walk::Walk;
 
@@ -38,22 +39,19 @@ pub(super) struct Slot<'c> {
     pub(super) group: &'c Group,
 }
 
-/// Where a running job is, by classes.
-pub(super) struct JobPlaces {
-    /// Class, and the job's position in the class's list of jobs.
-    pub(super) classes: Vec<(usize, usize)>,
-    /// Its shares on hosts without a usable GPU.
-    pub(super) elsewhere: Aggregate,
-}
-
 /// What does not change during a search.
 pub(super) struct Ground<'s, 'a> {
     pub(super) scene: &'s Scene<'a>,
     pub(super) classes: &'s [HostClass],
     pub(super) gpus: usize,
     uniform: bool,
-    pub(super) job_bounds: Vec<MeetingBound>,
-    pub(super) job_places: Vec<JobPlaces>,
+    pub(super) jobs: Vec<Job>,
+    /// Jobs by demand, least first.
+    by_demand: Vec<usize>,
+    /// Jobs by capacity, greatest first.
+    by_capacity: Vec<usize>,
+    /// `coverage[m]` usable hosts at most have one of any `m` jobs.
+    coverage: Vec<usize>,
     pub(super) options: &'s SearchOptions<'s>,
 }
 
@@ -66,15 +64,7 @@ pub(super) fn across_hosts(
     options: &SearchOptions<'_>,
     found: &mut Incumbents<'_, '_>,
 ) -> End {
-    let ground = Ground {
-        scene,
-        classes,
-        gpus: request.gpus,
-        uniform: request.uniform,
-        job_bounds: job_bounds(scene, classes),
-        job_places: job_places(scene, classes),
-        options,
-    };
+    let ground = Ground::new(scene, classes, request, options);
     let discount = found.least_discount();
     let mut steps = 0;
     for cell in ground.cells(host_counts) {
@@ -94,7 +84,63 @@ pub(super) fn across_hosts(
     End { bound: f64::NEG_INFINITY, steps }
 }
 
-impl<'s> Ground<'s, '_> {
+impl<'s, 'a> Ground<'s, 'a> {
+    fn new(
+        scene: &'s Scene<'a>,
+        classes: &'s [HostClass],
+        request: &Request,
+        options: &'s SearchOptions<'s>,
+    ) -> Self {
+        let jobs = jobs::prepare(scene, classes);
+        let mut by_demand: Vec<usize> = (0..jobs.len()).collect();
+        let mut by_capacity = by_demand.clone();
+        by_demand.sort_by(|&a, &b| jobs[a].demand.total_cmp(&jobs[b].demand));
+        by_capacity.sort_by(|&a, &b| jobs[b].capacity.total_cmp(&jobs[a].capacity));
+        let usable_hosts =
+            |job: &Job| job.classes.iter().map(|(class, _)| classes[*class].hosts.len()).sum();
+        let coverage = running_sums(jobs.iter().map(usable_hosts).collect());
+        Self {
+            scene,
+            classes,
+            gpus: request.gpus,
+            uniform: request.uniform,
+            jobs,
+            by_demand,
+            by_capacity,
+            coverage,
+            options,
+        }
+    }
+
+    /// Upper bound of the effective bandwidth of a set that meets these jobs (with what is known of the meetings) and has at
+    /// least `busy_hosts` hosts with running jobs.
+    pub(super) fn beside(
+        &self,
+        isolated: f64,
+        met: &[usize],
+        mut meetings: Vec<MeetingBound>,
+        busy_hosts: usize,
+    ) -> f64 {
+        // So many jobs are needed to be on so many hosts; whichever they are, they demand at least what the
+        // least demanding do, and one of them has at most the capacity of the last of the most capable.
+        let needed = self.coverage.iter().position(|&hosts| hosts >= busy_hosts);
+        let more = needed.unwrap_or(self.jobs.len()).saturating_sub(met.len());
+        if more > 0 {
+            let others = |order: &[usize]| -> Vec<usize> {
+                order.iter().copied().filter(|job| !met.contains(job)).take(more).collect()
+            };
+            let capacity = others(&self.by_capacity)
+                .last()
+                .map_or(f64::INFINITY, |&job| self.jobs[job].capacity);
+            meetings.extend(
+                others(&self.by_demand)
+                    .into_iter()
+                    .map(|job| MeetingBound { demand: self.jobs[job].demand, capacity }),
+            );
+        }
+        self.scene.contention().bound(isolated, &meetings)
+    }
+
     /// All cells that can hold a set, best bound first, then fewest hosts.
     fn cells(&self, host_counts: &[usize]) -> Vec<Cell> {
         let thresholds = self.thresholds();
@@ -157,7 +203,7 @@ impl<'s> Ground<'s, '_> {
         let predictor = self.scene.predictor();
         let bounds = predictor.cross_bounds(&set, span.least_level, span.levels);
         let isolated = bounds.at(span.least_level, span.local_caps[hosts - 1]);
-        let bound = if hosts > span.quiet_hosts { self.beside_a_job(isolated) } else { isolated };
+        let bound = self.beside(isolated, &[], Vec::new(), hosts.saturating_sub(span.quiet_hosts));
         Cell {
             hosts,
             least,
@@ -170,15 +216,6 @@ impl<'s> Ground<'s, '_> {
         }
     }
 
-    /// Upper bound for sets that meet at least one running job.
-    fn beside_a_job(&self, isolated: f64) -> f64 {
-        let contention = self.scene.contention();
-        self.job_bounds
-            .iter()
-            .map(|job| contention.bound(isolated, std::slice::from_ref(job)))
-            .fold(0.0, f64::max)
-    }
-
     /// For each class, from it on: `sums[k]` GPUs can be had from the `k` largest hosts with at least `least`.
     pub(super) fn suffix_sums(&self, least: usize) -> Vec<Vec<usize>> {
         let from = |from: usize| {
@@ -186,6 +223,20 @@ impl<'s> Ground<'s, '_> {
             running_sums(hosts.map(|(_, free)| free.count()).filter(|&c| c >= least).collect())
         };
         (0..=self.classes.len()).map(from).collect()
+    }
+
+    /// For each class, from it on: hosts without running jobs that can give at least `least`.
+    pub(super) fn quiet_from(&self, least: usize) -> Vec<usize> {
+        let mut hosts = vec![0; self.classes.len() + 1];
+        for (at, class) in self.classes.iter().enumerate().rev() {
+            let here = if class.jobs.is_empty() {
+                class.available.get(least).copied().unwrap_or(0)
+            } else {
+                0
+            };
+            hosts[at] = hosts[at + 1] + here;
+        }
+        hosts
     }
 
     /// The groups that a cell may use, class by class, most GPUs first.
@@ -257,8 +308,7 @@ impl Span {
         local_caps.sort_unstable_by(|a, b| b.total_cmp(a));
         let sums = running_sums(counts);
         // With hosts of unlike sizes the smallest share need not have the lowest level.
-        let one_size = classes.iter().all(|class| alike_levels(class, &classes[0]));
-        let least_level = if one_size { least_levels } else { 0 };
+        let least_level = if levels_follow_counts(classes) { least_levels } else { 0 };
         Some(Self { sums, local_caps, plateau, switch_cap, levels, least_level, quiet_hosts })
     }
 
@@ -281,106 +331,14 @@ fn running_sums(mut counts: Vec<usize>) -> Vec<usize> {
     sums
 }
 
-/// True if equal counts have equal levels in both classes.
-fn alike_levels(a: &HostClass, b: &HostClass) -> bool {
-    let level = |group: &Group| (group.count, group.relaxed.share.level);
-    a.groups.iter().map(level).all(|(count, of_a)| {
-        b.groups.iter().map(level).filter(|(c, _)| *c == count).all(|(_, of_b)| of_a == of_b)
-    })
-}
-
-/// Best local bandwidth that a job's GPUs on a host can have alone or merged with a new set's.
-fn best_union(classes: &[HostClass], host: HostId, job: usize, alone: &Share) -> f64 {
-    let class = classes.iter().find(|class| class.hosts.iter().any(|(h, _)| *h == host));
-    let position = |class: &HostClass| class.jobs.iter().position(|&j| j == job);
-    class.and_then(|class| Some((class, position(class)?))).map_or(
-        alone.local_cap,
-        |(class, position)| {
-            let merged = class.groups.iter().map(|g| g.relaxed.unions[position].local_cap);
-            merged.fold(alone.local_cap, f64::max)
-        },
-    )
-}
-
-fn job_places(scene: &Scene<'_>, classes: &[HostClass]) -> Vec<JobPlaces> {
-    scene
-        .jobs()
+/// True if fewer GPUs never mean a higher level, whichever hosts they are on.
+fn levels_follow_counts(classes: &[HostClass]) -> bool {
+    let mut levels: Vec<(usize, u8)> = classes
         .iter()
-        .enumerate()
-        .map(|(job, of_job)| {
-            let position = |class: &HostClass| class.jobs.iter().position(|&j| j == job);
-            let in_classes: Vec<(usize, usize)> = classes
-                .iter()
-                .enumerate()
-                .filter_map(|(at, class)| Some((at, position(class)?)))
-                .collect();
-            let usable = |host: HostId| {
-                in_classes.iter().any(|(at, _)| classes[*at].hosts.iter().any(|(h, _)| *h == host))
-            };
-            let elsewhere = of_job
-                .placement
-                .shares()
-                .iter()
-                .filter(|(host, _)| !usable(*host))
-                .fold(Aggregate::EMPTY, |set, (host, mask)| {
-                    set.with(&scene.predictor().share(*host, *mask), 1)
-                });
-            JobPlaces { classes: in_classes, elsewhere }
-        })
-        .collect()
-}
-
-/// Per running job an upper bound of the capacity that a set meeting it can share with it.
-fn job_bounds(scene: &Scene<'_>, classes: &[HostClass]) -> Vec<MeetingBound> {
-    let free_on = |host: HostId| {
-        classes
-            .iter()
-            .flat_map(|class| &class.hosts)
-            .find(|(h, _)| *h == host)
-            .map(|(_, free)| *free)
-            .unwrap_or_default()
-    };
-    let predictor = scene.predictor();
-    scene
-        .jobs()
-        .iter()
-        .enumerate()
-        .map(|(index, job)| {
-            let mut widest = Aggregate::EMPTY;
-            let mut local_cap = f64::INFINITY;
-            let mut fewest_rails = u8::MAX;
-            let mut most_rails = 1;
-            let mut allowed = 0;
-            for (host, mask) in job.placement.shares() {
-                let alone = predictor.share(*host, *mask);
-                let full = predictor.share(*host, mask.union(free_on(*host)));
-                widest = widest.with(&full, 1);
-                fewest_rails = fewest_rails.min(alone.rails);
-                most_rails = most_rails.max(full.rails);
-                local_cap = local_cap.min(best_union(classes, *host, index, &alone));
-                allowed |= (full.level << 1).wrapping_sub(1) & !(alone.level - 1);
-            }
-            let set = |gpus: usize, rails: u8| Aggregate {
-                gpus,
-                rails,
-                local_cap: f64::INFINITY,
-                switch_cap: f64::INFINITY,
-                ..widest
-            };
-            // Latency makes neither the fewest nor the most GPUs surely the fastest.
-            let fastest = (job.placement.gpus()..=widest.gpus)
-                .max_by(|a, b| {
-                    let value = |gpus| predictor.closed_form(&set(gpus, 1));
-                    value(*a).total_cmp(&value(*b))
-                })
-                .unwrap_or(widest.gpus);
-            let capacity = (fewest_rails..=most_rails)
-                .map(|rails| {
-                    let set = set(fastest, rails);
-                    predictor.cross_bounds(&set, 0, allowed).at(0, local_cap)
-                })
-                .fold(0.0, f64::max);
-            MeetingBound { demand: job.demand, capacity }
-        })
-        .collect()
+        .flat_map(|class| &class.groups)
+        .map(|group| (group.count, group.relaxed.share.level))
+        .collect();
+    levels.sort_unstable();
+    levels.dedup();
+    levels.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1)
 }

@@ -33,6 +33,8 @@ pub(super) struct Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
     next_class: Vec<usize>,
     /// For each class, from it on: `sums[k]` GPUs can be had from the `k` largest hosts.
     suffix_sums: Vec<Vec<usize>>,
+    /// For each class, from it on: hosts without running jobs that can give the cell's least share.
+    quiet_from: Vec<usize>,
     found: &'f mut Incumbents<'fs, 'fa>,
     discount: f64,
     chosen: Vec<(usize, usize)>,
@@ -60,6 +62,7 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
             slots,
             next_class,
             suffix_sums: ground.suffix_sums(cell.least),
+            quiet_from: ground.quiet_from(cell.least),
             ground,
             cell,
             found,
@@ -110,7 +113,7 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
             || gpus_left > sums[hosts_left]
             || gpus_left < hosts_left * self.cell.least
             || (last_class && gpus_left > hosts_left * count)
-            || (fresh && self.rules_out(self.bound()))
+            || (fresh && self.rules_out(self.bound(class)))
         {
             return;
         }
@@ -167,17 +170,48 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
         self.stopped
     }
 
-    /// Upper bound of the effective bandwidth of everything below.
-    fn bound(&self) -> f64 {
+    /// Upper bound of the effective bandwidth of everything below; classes before `next` are decided.
+    fn bound(&self, next: usize) -> f64 {
         let levels = self.set.levels | self.cell.least_level;
         let isolated = self.cell.bounds.at(levels, self.set.local_cap).min(self.cell.isolated);
-        if self.ground.job_bounds.is_empty() {
+        if self.ground.jobs.is_empty() {
             return isolated;
         }
         let classes = self.chosen.iter().map(|(slot, _)| self.slots[*slot].class);
-        let met: Vec<MeetingBound> =
-            self.met(classes).into_iter().map(|job| self.ground.job_bounds[job]).collect();
-        self.ground.scene.contention().bound(isolated, &met)
+        let quiet = |class: usize| self.ground.classes[class].jobs.is_empty();
+        let decided: usize = self
+            .chosen
+            .iter()
+            .filter(|(slot, _)| self.slots[*slot].class < next && quiet(self.slots[*slot].class))
+            .map(|(_, times)| times)
+            .sum();
+        let quiet_hosts = decided + self.quiet_from[next];
+        let busy_hosts = self.cell.hosts.saturating_sub(quiet_hosts);
+        let met = self.met(classes);
+        let meetings = met.iter().map(|&job| self.meeting_bound(job, next)).collect();
+        self.ground.beside(isolated, &met, meetings, busy_hosts)
+    }
+
+    /// What can be shared with a running job: on hosts of decided classes that are not chosen it keeps what it has.
+    fn meeting_bound(&self, job: usize, next: usize) -> MeetingBound {
+        let of_job = &self.ground.jobs[job];
+        let mut injection = of_job.elsewhere.injection;
+        for &(class, position) in of_job.classes.iter().filter(|(class, _)| *class < next) {
+            let of_class = &self.ground.classes[class];
+            let mut alone = of_class.hosts.len();
+            for (slot, times) in &self.chosen {
+                if self.slots[*slot].class == class {
+                    let union = &self.slots[*slot].group.relaxed.unions[position];
+                    injection = injection.min(union.injection);
+                    alone -= times;
+                }
+            }
+            if alone > 0 {
+                injection = injection.min(of_class.job_shares[position].injection);
+            }
+        }
+        let predictor = self.ground.scene.predictor();
+        MeetingBound { demand: of_job.demand, capacity: of_job.capacity_at(predictor, injection) }
     }
 
     /// Running jobs on the hosts of these classes, ascending.
@@ -301,13 +335,13 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
     }
 
     fn meetings(&self, picks: &[Pick<'_>]) -> Vec<Meeting> {
-        if self.ground.job_bounds.is_empty() {
+        if self.ground.jobs.is_empty() {
             return Vec::new();
         }
         self.met(picks.iter().map(|pick| pick.class))
             .into_iter()
             .map(|job| Meeting {
-                demand: self.ground.job_bounds[job].demand,
+                demand: self.ground.jobs[job].demand,
                 merged_own: self.merged_own(picks, job),
                 merged_other: self.merged_other(picks, job),
             })
@@ -326,7 +360,7 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
 
     /// The job plus the picks' GPUs on its hosts.
     fn merged_other(&self, picks: &[Pick<'_>], job: usize) -> Aggregate {
-        let places = &self.ground.job_places[job];
+        let places = &self.ground.jobs[job];
         places.classes.iter().fold(places.elsewhere, |mut set, &(class, position)| {
             let of_class = &self.ground.classes[class];
             let mut alone = of_class.hosts.len();

@@ -1,0 +1,204 @@
+//! Small random clusters, states, models and requests, all from one seed.
+
+use bandpilot_core::{
+    Cluster, ClusterState, Demand, GpuMask, Host, HostType, HostTypeId, LinkClass, Links, Nic,
+    Placement, Request, RunningJob,
+};
+use bandpilot_model::Predictor;
+use bandpilot_model::model::{BandwidthModel, CrossEntry, CrossShare, LocalEntry};
+use bandpilot_model::residual::{Features, Hyperparameters, Residual};
+use rand::RngExt;
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::SeedableRng;
+
+/// Everything a dispatch needs.
+pub struct Scenario {
+    /// The cluster.
+    pub cluster: Cluster,
+    /// What is free and runs.
+    pub state: ClusterState,
+    /// The model.
+    pub model: BandwidthModel,
+    /// The request.
+    pub request: Request,
+}
+
+impl Scenario {
+    /// The scenario of a seed.
+    pub fn new(seed: u64) -> Self {
+        let mut rng = Pcg64::seed_from_u64(seed);
+        let cluster = cluster(&mut rng);
+        let state = state(&cluster, &mut rng);
+        let model = model(&cluster, &mut rng);
+        let request = request(&state, &mut rng);
+        Self { cluster, state, model, request }
+    }
+
+    /// The predictor of the scenario.
+    pub fn predictor(&self) -> Predictor<'_> {
+        Predictor::new(&self.model, &self.cluster, self.request.bytes)
+    }
+}
+
+fn cluster(rng: &mut Pcg64) -> Cluster {
+    let types = rng.random_range(1..=2);
+    // Sometimes hosts of one size, so that the search's shortcut for them is used, sometimes not.
+    let one_size = rng.random_bool(0.6).then(|| rng.random_range(2..=4));
+    let host_types: Vec<HostType> =
+        (0..types).map(|index| host_type(index, one_size, rng)).collect();
+    let mut hosts = Vec::new();
+    let mut gpus = 0;
+    for index in 0..rng.random_range(1..=5) {
+        let host_type = rng.random_range(0..types);
+        gpus += host_types[host_type].gpus;
+        if gpus > 13 {
+            break;
+        }
+        let kind = &host_types[host_type];
+        let unhealthy_gpus = if rng.random_bool(0.1) { GpuMask::single(0) } else { GpuMask::EMPTY };
+        let unhealthy_nics =
+            if rng.random_bool(0.15) && !kind.nics.is_empty() { vec![0] } else { Vec::new() };
+        hosts.push(Host {
+            name: format!("h{index}"),
+            host_type: HostTypeId(host_type as u16),
+            leaf: None,
+            unhealthy_gpus,
+            unhealthy_nics,
+            gpu_ids: Vec::new(),
+        });
+    }
+    Cluster { name: "random".to_owned(), host_types, hosts }
+}
+
+fn host_type(index: usize, size: Option<usize>, rng: &mut Pcg64) -> HostType {
+    let gpus = size.unwrap_or_else(|| rng.random_range(1..=5));
+    let links = if rng.random_bool(0.4) {
+        Links::NvSwitch
+    } else {
+        let classes = [LinkClass::Nv(2), LinkClass::Nv(1), LinkClass::Pix, LinkClass::Sys];
+        let mut cells = vec![LinkClass::Sys; gpus * gpus];
+        for a in 0..gpus {
+            for b in 0..a {
+                let class = classes[rng.random_range(0..classes.len())];
+                cells[a * gpus + b] = class;
+                cells[b * gpus + a] = class;
+            }
+        }
+        Links::Matrix(cells)
+    };
+    let nic =
+        |i: usize, gbit_per_s: f64, gpus: GpuMask| Nic { name: format!("n{i}"), gbit_per_s, gpus };
+    let nics = match rng.random_range(0..4) {
+        0 => Vec::new(),
+        1 => (0..gpus.div_ceil(2)).map(|i| nic(i, 200.0, pair(i, gpus))).collect(),
+        2 => (0..gpus)
+            .map(|i| nic(i, if i == 0 { 100.0 } else { 400.0 }, GpuMask::single(i)))
+            .collect(),
+        _ => (0..gpus).map(|i| nic(i, 400.0, GpuMask::single(i))).collect(),
+    };
+    HostType {
+        name: format!("t{index}"),
+        gpu_model: ["H100", "V100"][index % 2].to_owned(),
+        gpus,
+        links,
+        nics,
+        cores: None,
+        memory_bytes: None,
+    }
+}
+
+fn pair(i: usize, gpus: usize) -> GpuMask {
+    GpuMask(0b11 << (2 * i)).intersection(GpuMask::first(gpus))
+}
+
+fn state(cluster: &Cluster, rng: &mut Pcg64) -> ClusterState {
+    let mut state = ClusterState::idle(cluster);
+    for job in 0..rng.random_range(0..=3) {
+        let mut shares = Vec::new();
+        for host in cluster.host_ids() {
+            let free = &mut state.free[host.index()];
+            let mine = GpuMask(free.0 & rng.random::<u64>() & rng.random::<u64>());
+            if rng.random_bool(0.6) {
+                *free = free.without(mine);
+                shares.push((host, mine));
+            }
+        }
+        let placement = Placement::new(shares);
+        if placement.gpus() > 0 {
+            let demand = if rng.random_bool(0.7) {
+                Demand::Fraction(rng.random_range(0.0..=1.0))
+            } else {
+                Demand::GBytesPerS(rng.random_range(0.0..100.0))
+            };
+            state.jobs.push(RunningJob { name: format!("j{job}"), placement, demand });
+        }
+    }
+    state
+}
+
+fn model(cluster: &Cluster, rng: &mut Pcg64) -> BandwidthModel {
+    let mut model = BandwidthModel::closed_form();
+    if rng.random_bool(0.7) {
+        let points: Vec<Features> = (0..6)
+            .map(|_| Features {
+                hosts: rng.random_range(2..=5),
+                rails: rng.random_range(1..=4),
+                levels: rng.random_range(1..=255),
+                bytes: 2 << 30,
+            })
+            .collect();
+        let weights = points.iter().map(|_| rng.random_range(-15.0..15.0)).collect();
+        model.residual = Residual { hyperparameters: Hyperparameters::default(), points, weights };
+    }
+    for host in cluster.host_ids() {
+        let kind = cluster.type_of(host);
+        if rng.random_bool(0.3) {
+            for mask in (1..1_u64 << kind.gpus).map(GpuMask).filter(|mask| mask.count() > 1) {
+                model.local.push(LocalEntry {
+                    host: cluster.host(host).name.clone(),
+                    host_type: kind.name.clone(),
+                    gpus: mask,
+                    bytes: Some(2 << 30),
+                    busbw_gbytes_per_s: rng.random_range(2.0..200.0),
+                    readings: 1,
+                });
+            }
+        }
+    }
+    for _ in 0..rng.random_range(0..12) {
+        if let Some(entry) = measured(cluster, rng) {
+            model.cross.push(entry);
+        }
+    }
+    model
+}
+
+fn measured(cluster: &Cluster, rng: &mut Pcg64) -> Option<CrossEntry> {
+    let mut shares: Vec<CrossShare> = Vec::new();
+    for host in cluster.host_ids() {
+        let kind = cluster.type_of(host);
+        let mask = GpuMask(rng.random::<u64>()).intersection(GpuMask::first(kind.gpus));
+        if rng.random_bool(0.6) && !mask.is_empty() {
+            shares.push(CrossShare {
+                host_type: kind.name.clone(),
+                count: mask.count() as u8,
+                gpus: matches!(kind.links, Links::Matrix(_)).then_some(mask),
+            });
+        }
+    }
+    shares.sort();
+    (shares.len() > 1).then(|| CrossEntry {
+        shares,
+        bytes: 2 << 30,
+        busbw_gbytes_per_s: rng.random_range(1.0..400.0),
+        readings: 1,
+    })
+}
+
+fn request(state: &ClusterState, rng: &mut Pcg64) -> Request {
+    let mut request = Request::gpus(rng.random_range(1..=state.free_gpus().max(1)));
+    request.uniform = rng.random_bool(0.2);
+    request.hosts = rng.random_bool(0.15).then(|| rng.random_range(1..=4));
+    request.max_hosts = rng.random_bool(0.15).then(|| rng.random_range(1..=4));
+    request
+}
