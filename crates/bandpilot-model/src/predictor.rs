@@ -425,7 +425,9 @@ impl<'a> Predictor<'a> {
             level: 1 << (eighth - 1),
             injection,
             rails: serving.len().clamp(1, 255) as u8,
-            plateau: when(switched, &|| self.switch_bandwidth(host_type, kind.gpus)),
+            plateau: when(switched && kind.gpus > 1, &|| {
+                self.switch_bandwidth(host_type, kind.gpus)
+            }),
             switch_cap: when(switched && count > 1, &|| self.switch_bandwidth(host_type, count)),
             local_cap: when(!switched && count > 1, &|| self.inside(host, mask)),
         }
