@@ -1,10 +1,11 @@
-//! Time of a decision at 32, 256 and 1,024 GPUs: an empty cluster, a fragmented one without cross-host jobs, and a busy
+//! Time of a decision at 32, 256, 1,024 and 10,000 GPUs: an empty cluster, a fragmented one without cross-host jobs, and a busy
 //! one whose running jobs contend.
 //!
 //! `cargo bench -p bandpilot-dispatch` times them; with `BANDPILOT_LIST_OUTCOMES` set it prints instead what each case is
 //! worth and whether it is proven.
 
 use std::hint::black_box;
+use std::time::Duration;
 
 use bandpilot_core::{
     Cluster, ClusterBuilder, ClusterState, Demand, GpuMask, HostId, Placement, Request, RunningJob,
@@ -92,9 +93,13 @@ fn decide(predictor: &Predictor<'_>, state: &ClusterState, gpus: usize) -> Optio
 
 fn main() {
     let list = std::env::var_os("BANDPILOT_LIST_OUTCOMES").is_some();
-    let mut criterion = Criterion::default().sample_size(20).configure_from_args();
+    let mut criterion = Criterion::default()
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_secs(1))
+        .configure_from_args();
     let model = model();
-    for hosts in [4, 32, 128] {
+    for hosts in [4, 32, 128, 1250] {
         let cluster = cluster(hosts);
         let predictor = Predictor::new(&model, &cluster, 2 << 30);
         let states = [

@@ -95,7 +95,10 @@ pub fn dispatch(
         && low_end(predictor, &outcome.best) < floor
     {
         let careful = SearchOptions { objective: Objective::LowEnd, ..search_options };
+        // The certificate stays about the effective bandwidth, which the careful search does not maximise.
+        let upper_bound = outcome.upper_bound;
         outcome = search(&scene, &scope, request, &careful).ok_or_else(out_of_time)?;
+        outcome.upper_bound = upper_bound;
         if outcome.best.objective < floor {
             return Err(too_slow(predictor, request, floor, &outcome.best));
         }
@@ -172,7 +175,7 @@ fn explain(
         bottleneck,
         upper_bound: upper_bound.map(|bound| bound.max(best.effective)),
         gap: upper_bound.map(|bound| {
-            if bound > best.objective { (bound - best.objective) / bound } else { 0.0 }
+            if bound > best.effective { (bound - best.effective) / bound } else { 0.0 }
         }),
         runner_up: runner_up.map(valued),
         most_compact: meets(&compact, request).then(|| {

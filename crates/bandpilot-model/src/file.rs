@@ -257,8 +257,8 @@ fn build(file: File) -> Result<BandwidthModel, ModelFileError> {
         p.latency_per_rank_us,
         p.tree_half_bytes,
     ];
-    if !constants.iter().all(|c| c.is_finite() && *c > 0.0) {
-        return Err(fault("physics", "every constant must be finite and above 0", AGAIN));
+    if !constants.iter().all(|c| (1e-6..1e15).contains(c)) {
+        return Err(fault("physics", "every constant must be between 1e-6 and 1e15", AGAIN));
     }
     let b = file.error_bands;
     let bands = ErrorBands {
@@ -344,7 +344,7 @@ fn read_cross(entry: Cross) -> Option<CrossEntry> {
 fn read_correction(correction: &Correction) -> Option<Residual> {
     let sound = correction.log_kernel.iter().all(|v| v.is_finite())
         && correction.points.iter().all(|p| {
-            p.weight.is_finite() && p.hosts >= 2 && p.levels > 0 && p.rails > 0 && p.bytes > 0
+            p.weight.abs() < 1e12 && p.hosts >= 2 && p.levels > 0 && p.rails > 0 && p.bytes > 0
         });
     sound.then(|| Residual {
         hyperparameters: Hyperparameters(correction.log_kernel),

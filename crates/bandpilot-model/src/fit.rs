@@ -111,7 +111,7 @@ pub fn fit(
         cross: sorted.cross,
         ..BandwidthModel::closed_form()
     };
-    let observations = observe(&model, cluster);
+    let observations = thinned(observe(&model, cluster));
     progress(Stage::Calibrate);
     model.physics = calibrate(&observations);
     progress(Stage::Correct);
@@ -304,6 +304,14 @@ pub(crate) fn observe(model: &BandwidthModel, cluster: &Cluster) -> Vec<CrossObs
             })
         })
         .collect()
+}
+
+/// Fitting costs the cube of the number of sets: of more than this an even sample is learned from (all keep their values).
+const MOST_SETS_LEARNED_FROM: usize = 1200;
+
+fn thinned(observations: Vec<CrossObservation>) -> Vec<CrossObservation> {
+    let stride = observations.len().div_ceil(MOST_SETS_LEARNED_FROM).max(1);
+    observations.into_iter().step_by(stride).collect()
 }
 
 /// Residuals of sets alike are alike, and the correction is there to take them up: only this share of the sets counts as

@@ -48,6 +48,8 @@ const NOISE_SMALL: usize = 11;
 
 /// Messages below this size are latency-bound and noisier (repeat noise 2.1 % at 16 MiB, 0.5 % at 2 GiB).
 const SMALL_MESSAGE_BYTES: u64 = 256 << 20;
+/// A correction beyond a factor of 400 says that the closed form does not apply at all.
+const MOST_LOG_RATIO: f64 = 6.0;
 const PRIOR_WEIGHT: f64 = 0.1;
 const JITTER: f64 = 1e-6;
 const MOST_POINTS_FOR_HYPERPARAMETERS: usize = 160;
@@ -253,11 +255,13 @@ impl Residual {
     /// Natural logarithm of the factor by which the closed form is to be multiplied.
     pub fn log_ratio(&self, features: &Features) -> f64 {
         let kernel = Kernel::new(&self.hyperparameters.0);
-        self.points
+        let sum: f64 = self
+            .points
             .iter()
             .zip(&self.weights)
             .map(|(point, weight)| weight * kernel.of(features, point))
-            .sum()
+            .sum();
+        sum.clamp(-MOST_LOG_RATIO, MOST_LOG_RATIO)
     }
 
     /// The log factors of all 256 combinations of levels for one number of hosts, rails and size.
@@ -287,7 +291,9 @@ impl Residual {
                         + p[ADDITIVE_VARIANCE] * f64::from((mine & other).count_ones()));
             }
         }
-        slab.iter_mut().for_each(|sum| *sum += smooth);
+        for sum in slab.iter_mut() {
+            *sum = (*sum + smooth).clamp(-MOST_LOG_RATIO, MOST_LOG_RATIO);
+        }
         slab
     }
 }

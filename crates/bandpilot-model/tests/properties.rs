@@ -1,7 +1,5 @@
 //! What every fitted model must do, whatever the measurements.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use bandpilot_core::{
     Cluster, ClusterBuilder, Collective, GpuMask, HostId, LinkClass, Links, Measurement, Placement,
 };
