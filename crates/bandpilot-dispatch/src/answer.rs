@@ -170,7 +170,10 @@ fn explain(
         low: best.effective * (1.0 - prediction.band),
         high: best.effective * (1.0 + prediction.band),
         band: prediction.band,
-        band_source: predictor.model().bands.source.clone(),
+        band_source: match prediction.evidence {
+            Evidence::Measured => "repeat noise of measured sets".to_owned(),
+            _ => predictor.model().bands.source.clone(),
+        },
         evidence: prediction.evidence,
         bottleneck,
         upper_bound: upper_bound.map(|bound| bound.max(best.effective)),

@@ -411,10 +411,7 @@ fn bands(validation: Option<&CrossValidation>, repeats: Option<f64>) -> ErrorBan
             .max(measured)
     };
     ErrorBands {
-        source: format!(
-            "90th percentile of {}-fold cross-validated errors, uncalibrated",
-            validation.folds
-        ),
+        source: format!("90th percentile of {}-fold cross-validated errors", validation.folds),
         two_hosts_even: group("2 hosts, even"),
         two_hosts_uneven: group("2 hosts, uneven"),
         many_hosts_even: group("3+ hosts, even"),

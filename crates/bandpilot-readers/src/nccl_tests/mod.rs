@@ -149,7 +149,7 @@ fn section_op(
         (None, None) => {
             let message = "the file does not say which collective was run";
             let reason = Diagnostic::error("op", message).at(section.header_line, 0);
-            return Err(reason.help("give the operation, for example all_reduce"));
+            return Err(reason.help("give it, for example --op all_reduce"));
         }
     };
     match before {
@@ -169,7 +169,7 @@ fn section_placement(
     remarks: &mut Vec<Diagnostic>,
 ) -> Result<Vec<(String, GpuMask)>, Diagnostic> {
     let listed = devices::placement(&section.ranks, section.ranks_elided);
-    let help = "give the placement, for example h1:0-7,h2:0-7";
+    let help = "give it, for example --placement h1:0-7,h2:0-7";
     match (listed, options.placement.as_ref().filter(|given| !given.is_empty())) {
         (Ok(listed), None) => Ok(listed),
         (Err((line, reason)), None) => {
