@@ -57,15 +57,16 @@ pub struct Prediction {
 /// Upper bounds for sets of which only some shares are known yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CrossBounds {
-    predicted: [f64; 256],
-    measured: [f64; 256],
+    closed_form: f64,
+    factors: Slab,
+    measured: Slab,
 }
 
 impl CrossBounds {
     /// Bound for sets whose levels include these and whose least local cap is at most this.
     pub fn at(&self, levels: u8, local_cap: f64) -> f64 {
         // A measured set is worth its measurement even where the local table says less.
-        self.predicted[levels as usize].min(local_cap).max(self.measured[levels as usize])
+        self.predicted(levels).min(local_cap).max(self.measured(levels))
     }
 
     /// The part of it that comes from measured sets; negative infinity if there is none.
@@ -75,15 +76,18 @@ impl CrossBounds {
 
     /// The part of it that comes from predictions, before any local cap.
     pub fn predicted(&self, levels: u8) -> f64 {
-        self.predicted[levels as usize]
+        self.closed_form * self.factors[levels as usize]
     }
 }
 
 /// Log ratios of measured to estimated bandwidth by log2 of the message size, ascending.
 type Ratios = Vec<(f64, f64)>;
 
-/// Log factors by levels.
+/// One value for each combination of levels.
 type Slab = Rc<[f64; 256]>;
+
+/// Slabs computed so far.
+type Slabs<K> = RefCell<FxHashMap<K, Slab>>;
 
 #[derive(Debug, Default)]
 struct LocalTables {
@@ -114,7 +118,12 @@ pub struct Predictor<'a> {
     measured_best: FxHashMap<(usize, u8), f64>,
     shares: RefCell<FxHashMap<(u32, u64), Share>>,
     insides: RefCell<FxHashMap<(u32, u64), f64>>,
-    slabs: RefCell<FxHashMap<(u32, u8), Slab>>,
+    /// Logarithms of the correction by hosts and rails.
+    slabs: Slabs<(u32, u8)>,
+    /// Best corrections of supersets, by hosts, rails, least level and allowed levels.
+    factors: Slabs<(u32, u8, u8, u8)>,
+    /// Best measured values of supersets, by hosts, least level and allowed levels.
+    bests: Slabs<(u32, u8, u8)>,
 }
 
 impl<'a> Predictor<'a> {
@@ -131,6 +140,8 @@ impl<'a> Predictor<'a> {
             shares: RefCell::default(),
             insides: RefCell::default(),
             slabs: RefCell::default(),
+            factors: RefCell::default(),
+            bests: RefCell::default(),
         };
         predictor.index_measured();
         predictor
@@ -251,30 +262,22 @@ impl<'a> Predictor<'a> {
     /// Upper bounds of [`Predictor::cross`] by levels, over all sets that agree with `set` in everything but levels and local
     /// caps, whose levels lie within `allowed` and, unless `least_level` is 0, have it as their lowest.
     pub fn cross_bounds(&self, set: &Aggregate, least_level: u8, allowed: u8) -> CrossBounds {
-        let slab = self.slab(set.hosts, set.rails);
-        let closed_form = self.closed_form(set);
         let within = if least_level == 0 { allowed } else { allowed & !(least_level - 1) };
-        let mut predicted = [f64::NEG_INFINITY; 256];
-        let mut measured = [f64::NEG_INFINITY; 256];
-        for levels in 1..=255_u8 {
-            if levels & !within != 0 || levels & least_level != least_level {
-                continue;
-            }
-            predicted[levels as usize] = closed_form * slab[levels as usize].exp();
-            if let Some(best) = self.measured_best.get(&(set.hosts, levels)) {
-                measured[levels as usize] = *best;
-            }
-        }
-        for table in [&mut predicted, &mut measured] {
-            for bit in 0..8 {
-                for levels in 0..256 {
-                    if levels >> bit & 1 == 0 {
-                        table[levels] = table[levels].max(table[levels | 1 << bit]);
-                    }
-                }
-            }
-        }
-        CrossBounds { predicted, measured }
+        let hosts = (set.hosts as u32).min(MOST_HOSTS_TOLD_APART);
+        let possible = |levels: u8| levels & !within == 0 && levels & least_level == least_level;
+        let factors = remembered(&self.factors, (hosts, set.rails, least_level, within), || {
+            let slab = self.slab(set.hosts, set.rails);
+            best_of_supersets(|levels| {
+                if possible(levels) { slab[levels as usize].exp() } else { f64::NEG_INFINITY }
+            })
+        });
+        let measured = remembered(&self.bests, (set.hosts as u32, least_level, within), || {
+            best_of_supersets(|levels| match self.measured_best.get(&(set.hosts, levels)) {
+                Some(best) if possible(levels) => *best,
+                _ => f64::NEG_INFINITY,
+            })
+        });
+        CrossBounds { closed_form: self.closed_form(set), factors, measured }
     }
 
     /// True if this very set, or one that the model cannot tell from it, was measured at this size.
@@ -369,12 +372,9 @@ impl<'a> Predictor<'a> {
 
     fn slab(&self, hosts: usize, rails: u8) -> Slab {
         let hosts = (hosts as u32).min(MOST_HOSTS_TOLD_APART);
-        if let Some(slab) = self.slabs.borrow().get(&(hosts, rails)) {
-            return Rc::clone(slab);
-        }
-        let slab: Rc<[f64; 256]> = Rc::from(self.model.residual.slab(hosts, rails, self.bytes));
-        self.slabs.borrow_mut().insert((hosts, rails), Rc::clone(&slab));
-        slab
+        remembered(&self.slabs, (hosts, rails), || {
+            Rc::from(self.model.residual.slab(hosts, rails, self.bytes))
+        })
     }
 
     /// True if subsets of this very host were measured.
@@ -460,6 +460,36 @@ impl<'a> Predictor<'a> {
             }
         }
     }
+}
+
+/// What was computed for this key, or computes it.
+fn remembered<K: Copy + Eq + std::hash::Hash>(
+    slabs: &Slabs<K>,
+    key: K,
+    compute: impl FnOnce() -> Slab,
+) -> Slab {
+    if let Some(slab) = slabs.borrow().get(&key) {
+        return Rc::clone(slab);
+    }
+    let slab = compute();
+    slabs.borrow_mut().insert(key, Rc::clone(&slab));
+    slab
+}
+
+/// For every combination of levels the greatest value of any combination that includes it.
+fn best_of_supersets(value: impl Fn(u8) -> f64) -> Slab {
+    let mut best = [f64::NEG_INFINITY; 256];
+    for levels in 1..=255_u8 {
+        best[levels as usize] = value(levels);
+    }
+    for bit in 0..8 {
+        for levels in 0..256 {
+            if levels >> bit & 1 == 0 {
+                best[levels] = best[levels].max(best[levels | 1 << bit]);
+            }
+        }
+    }
+    Rc::new(best)
 }
 
 /// True if every host of the set gives the same number of GPUs.

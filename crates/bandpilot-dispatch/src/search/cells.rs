@@ -3,6 +3,8 @@
 use bandpilot_core::Request;
 use bandpilot_model::{Aggregate, CrossBounds, MeetingBound};
 
+use smallvec::SmallVec;
+
 use crate::classes::{Group, HostClass};
 use crate::scene::Scene;
 use crate::search::SearchOptions;
@@ -118,7 +120,7 @@ impl<'s, 'a> Ground<'s, 'a> {
         &self,
         isolated: f64,
         met: &[usize],
-        mut meetings: Vec<MeetingBound>,
+        mut meetings: SmallVec<[MeetingBound; 8]>,
         busy_hosts: usize,
     ) -> f64 {
         // So many jobs are needed to be on so many hosts; whichever they are, they demand at least what the
@@ -126,7 +128,7 @@ impl<'s, 'a> Ground<'s, 'a> {
         let needed = self.coverage.iter().position(|&hosts| hosts >= busy_hosts);
         let more = needed.unwrap_or(self.jobs.len()).saturating_sub(met.len());
         if more > 0 {
-            let others = |order: &[usize]| -> Vec<usize> {
+            let others = |order: &[usize]| -> SmallVec<[usize; 8]> {
                 order.iter().copied().filter(|job| !met.contains(job)).take(more).collect()
             };
             let capacity = others(&self.by_capacity)
@@ -203,7 +205,8 @@ impl<'s, 'a> Ground<'s, 'a> {
         let predictor = self.scene.predictor();
         let bounds = predictor.cross_bounds(&set, span.least_level, span.levels);
         let isolated = bounds.at(span.least_level, span.local_caps[hosts - 1]);
-        let bound = self.beside(isolated, &[], Vec::new(), hosts.saturating_sub(span.quiet_hosts));
+        let bound =
+            self.beside(isolated, &[], SmallVec::new(), hosts.saturating_sub(span.quiet_hosts));
         Cell {
             hosts,
             least,

@@ -7,6 +7,8 @@
 use bandpilot_core::Placement;
 use bandpilot_model::{Aggregate, Meeting, MeetingBound, Share};
 
+use smallvec::SmallVec;
+
 use crate::classes::Choice;
 use crate::search::cells::{Cell, Ground, Slot};
 use crate::search::state::Incumbents;
@@ -17,6 +19,10 @@ struct Pick<'c> {
     times: usize,
     choice: &'c Choice,
 }
+
+/// Few enough to need no allocation on small clusters.
+type Picks<'c> = SmallVec<[Pick<'c>; 8]>;
+type Indexes = SmallVec<[usize; 8]>;
 
 /// A complete split over classes whose GPUs are still open.
 struct Split {
@@ -84,7 +90,7 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
             if self.stopped || self.rules_out(split.bound) {
                 break;
             }
-            self.expand(&split.chosen, 0, &mut Vec::new());
+            self.expand(&split.chosen, 0, &mut Picks::new());
         }
     }
 
@@ -215,8 +221,8 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
     }
 
     /// Running jobs on the hosts of these classes, ascending.
-    fn met(&self, classes: impl Iterator<Item = usize>) -> Vec<usize> {
-        let mut met: Vec<usize> = Vec::new();
+    fn met(&self, classes: impl Iterator<Item = usize>) -> Indexes {
+        let mut met = Indexes::new();
         for class in classes {
             for &job in &self.ground.classes[class].jobs {
                 if !met.contains(&job) {
@@ -247,7 +253,7 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
         }
     }
 
-    fn relaxed(&self, chosen: &[(usize, usize)]) -> Vec<Pick<'s>> {
+    fn relaxed(&self, chosen: &[(usize, usize)]) -> Picks<'s> {
         chosen
             .iter()
             .map(|&(slot, times)| Pick {
@@ -259,7 +265,7 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
     }
 
     /// Decides which choices of their groups the hosts of `chosen[at..]` take; `picks` holds what was decided before.
-    fn expand(&mut self, chosen: &[(usize, usize)], at: usize, picks: &mut Vec<Pick<'s>>) {
+    fn expand(&mut self, chosen: &[(usize, usize)], at: usize, picks: &mut Picks<'s>) {
         let Some(&(slot, times)) = chosen.get(at) else {
             self.weigh(picks);
             return;
@@ -275,7 +281,7 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
         at: usize,
         left: usize,
         choices: &'s [Choice],
-        picks: &mut Vec<Pick<'s>>,
+        picks: &mut Picks<'s>,
     ) {
         let Some((choice, rest)) = choices.split_first() else { return };
         let class = self.slots[chosen[at].0].class;
@@ -308,7 +314,7 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
     fn relaxed_worth(&self, picks: &[Pick<'_>]) -> f64 {
         let scene = self.ground.scene;
         let isolated = scene.predictor().cross_relaxed(&aggregate(picks));
-        let bounds: Vec<MeetingBound> = self
+        let bounds: SmallVec<[MeetingBound; 8]> = self
             .meetings(picks)
             .iter()
             .map(|meeting| MeetingBound {
@@ -334,9 +340,9 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
         }
     }
 
-    fn meetings(&self, picks: &[Pick<'_>]) -> Vec<Meeting> {
+    fn meetings(&self, picks: &[Pick<'_>]) -> SmallVec<[Meeting; 2]> {
         if self.ground.jobs.is_empty() {
-            return Vec::new();
+            return SmallVec::new();
         }
         self.met(picks.iter().map(|pick| pick.class))
             .into_iter()
