@@ -167,12 +167,13 @@ pub struct Dispatch {
     #[arg(long, value_name = "LIST")]
     pub exclude: Option<String>,
     /// The low end of the effective bandwidth must reach this, GB/s
-    #[arg(long, value_name = "GB/S")]
+    #[arg(long, value_name = "GB/S", allow_negative_numbers = true)]
     pub min_busbw: Option<f64>,
     /// Message size to optimise for
     #[arg(long, value_name = "SIZE", default_value = "2GiB")]
     pub bytes: String,
-    /// Answer after this many milliseconds with the best set so far and its remaining gap
+    /// Answer after this many milliseconds with the best set so far and its remaining gap; without it
+    /// the search has a budget of steps that lasts some tens of milliseconds
     #[arg(long, value_name = "MS")]
     pub deadline_ms: Option<u64>,
     /// Cluster file; without it the built-in example cluster
@@ -205,8 +206,8 @@ pub struct Fit {
     #[arg(long, default_value = "all_reduce")]
     pub op: String,
     /// Folds of the cross-validation; 0 skips it
-    #[arg(long, default_value_t = 5)]
-    pub folds: usize,
+    #[arg(long, value_name = "K", default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub folds: u32,
 }
 
 /// `bandpilot evaluate`

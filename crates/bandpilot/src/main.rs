@@ -4,6 +4,8 @@
 //! for people or as JSON. Exit codes are in `exit`.
 
 mod cli;
+#[cfg(test)]
+mod cli_reference;
 mod commands;
 mod exit;
 mod io;

@@ -28,6 +28,7 @@ fn check(test: &str, cluster: ClusterName, train: usize, bars: [(f64, f64); 3]) 
     for (at, (mode, (mean_bar, p5_bar))) in Mode::ALL.into_iter().zip(bars).enumerate() {
         let mean = median(by_seed.iter().map(|modes| modes[at].mean).collect());
         let p5 = median(by_seed.iter().map(|modes| modes[at].p5).collect());
+        println!("{test} {}: mean {mean:.3}, 5th percentile {p5:.3}", mode.name());
         assert!(
             mean >= mean_bar && p5 >= p5_bar,
             "{} {}: mean {mean:.3} (bar {mean_bar}), 5th percentile {p5:.3} (bar {p5_bar})",

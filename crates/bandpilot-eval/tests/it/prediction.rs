@@ -66,6 +66,7 @@ fn unseen_vectors_at_2_gib_with_95_trained() {
         medians.push(median(errors));
     }
     let (median_error, mean_error) = (median(medians), median(means));
+    println!("unseen vectors at 2GiB: median {median_error:.2} %, mean {mean_error:.2} %");
     assert!(median_error <= 1.5, "median {median_error:.3} %");
     assert!(mean_error <= 4.0, "mean {mean_error:.3} %");
 }
@@ -171,6 +172,12 @@ fn masks_of_the_fixed_draws() {
             .collect();
         let overall = median(errors.iter().map(|e| e.overall).collect());
         let one_large = median(errors.iter().map(|e| e.one_large_host).collect());
+        let size = bandpilot_core::format_bytes(bytes);
+        let each: Vec<String> = errors.iter().map(|e| format!("{:.2}", e.overall)).collect();
+        println!(
+            "masks at {size}: {overall:.2} % overall ({}), {one_large:.2} % with one large host",
+            each.join(", ")
+        );
         assert!(overall <= overall_bar, "{bytes}: {overall:.3} % overall");
         assert!(one_large <= one_large_bar, "{bytes}: {one_large:.3} % with one large host");
     }

@@ -62,9 +62,7 @@ pub(super) fn against(op: Collective, ranks: usize, rows: Vec<Row>) -> Result<Ch
         }
     }
     match by_parts.against().or_else(|| by_ratio.against()) {
-        Some(reason) => {
-            Err(reason.help("give the --op and --placement that were really run"))
-        }
+        Some(reason) => Err(reason.help("give the --op and --placement that were really run")),
         None => Ok(checked),
     }
 }

@@ -28,7 +28,7 @@ pub fn dispatch(args: &Dispatch) -> Result<Done, Failure> {
     let mut remarks = Remarks::new();
     let (cluster, state, source) = cluster_and_state(args, &mut remarks)?;
     let model = match &args.model {
-        Some(path) => ground::model(path)?,
+        Some(path) => ground::model(path, &cluster, &mut remarks)?,
         None => BandwidthModel {
             description:
                 "closed form; its constants were fitted on 493 measured H100 sets at 2 GiB"
@@ -38,9 +38,10 @@ pub fn dispatch(args: &Dispatch) -> Result<Done, Failure> {
     };
     let request = request(args, &cluster, &mut remarks)?;
     let predictor = Predictor::new(&model, &cluster, request.bytes);
-    let deadline = args.deadline_ms.map(|ms| start + Duration::from_millis(ms));
-    let passed = || deadline.is_some_and(|end| Instant::now() >= end);
-    let options = AnswerOptions { should_stop: Some(&passed) };
+    // A deadline beyond what a clock can hold is none.
+    let deadline = args.deadline_ms.map(|ms| start.checked_add(Duration::from_millis(ms)));
+    let passed = || deadline.flatten().is_some_and(|end| Instant::now() >= end);
+    let options = AnswerOptions { should_stop: deadline.is_some().then_some(&passed) };
     let answer = bandpilot_dispatch::dispatch(&predictor, &state, &request, options)
         .map_err(|impossible| refuse(&impossible))?;
     let output = Shown {
@@ -298,13 +299,12 @@ impl Shown {
             let of_host: Vec<_> = launch.ranks.iter().filter(|rank| rank.host == *host).collect();
             if let (Some(first), Some(last)) = (of_host.first(), of_host.last()) {
                 let gpus: Vec<String> = of_host.iter().map(|rank| rank.gpu.to_string()).collect();
-                writeln!(
-                    w,
-                    "  ranks {}-{}: {host}, GPUs {}",
-                    first.rank,
-                    last.rank,
-                    gpus.join(" ")
-                )?;
+                let gpus = gpus.join(" ");
+                if first.rank == last.rank {
+                    writeln!(w, "  rank {}: {host}, GPU {gpus}", first.rank)?;
+                } else {
+                    writeln!(w, "  ranks {}-{}: {host}, GPUs {gpus}", first.rank, last.rank)?;
+                }
             }
         }
         writeln!(w, "OpenMPI\n  {}", launch.mpirun)?;

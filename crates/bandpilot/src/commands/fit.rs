@@ -38,7 +38,7 @@ pub fn fit(args: &Fit) -> Result<Done, Failure> {
             measurements.len(),
             cluster.name
         ),
-        folds: args.folds,
+        folds: args.folds as usize,
     };
     let bar = progress_bar(args.folds);
     let fitted = bandpilot_model::fit(&cluster, &measurements, &options, &mut |stage| {
@@ -63,9 +63,9 @@ pub fn fit(args: &Fit) -> Result<Done, Failure> {
     Ok(Done { remarks, ..Done::ok(output) })
 }
 
-fn progress_bar(folds: usize) -> ProgressBar {
+fn progress_bar(folds: u32) -> ProgressBar {
     // Hidden by itself where stderr is no terminal.
-    let bar = ProgressBar::new(folds as u64 + 2);
+    let bar = ProgressBar::new(u64::from(folds) + 2);
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
         bar.set_style(style);
     }
@@ -104,12 +104,16 @@ impl Output for Fitted {
                 writeln!(w, "left out: {count} {what}")?;
             }
         }
-        if report.contradicted > 0 {
-            writeln!(
+        match report.contradicted {
+            0 => {}
+            1 => writeln!(
                 w,
-                "{} sets across hosts are contradicted by their peers; they keep their value but teach nothing",
-                report.contradicted
-            )?;
+                "1 set across hosts is contradicted by its peers; it keeps its value but teaches nothing"
+            )?,
+            many => writeln!(
+                w,
+                "{many} sets across hosts are contradicted by their peers; they keep their value but teach nothing"
+            )?,
         }
         let Some(validation) = &report.cross_validation else {
             return writeln!(

@@ -191,7 +191,11 @@ impl Output for Covered {
                     count.collective.to_string(),
                     size(count.bytes),
                     count.hosts.to_string(),
-                    format!("{}-{}", count.gpus.0, count.gpus.1),
+                    if count.gpus.0 == count.gpus.1 {
+                        count.gpus.0.to_string()
+                    } else {
+                        format!("{}-{}", count.gpus.0, count.gpus.1)
+                    },
                     count.measurements.to_string(),
                     count.placements.to_string(),
                 ]);

@@ -1,6 +1,7 @@
 use crate::{folder_with, run};
 
-const GOOD: &str = r#"name = "demo"
+/// A cluster file with everything in it.
+pub const GOOD: &str = r#"name = "demo"
 [[host_type]]
 name = "dgx"
 gpu_model = "H100"

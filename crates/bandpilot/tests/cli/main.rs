@@ -1,10 +1,15 @@
 //! The commands as a user runs them: real data, bad input, and what scripts rely on.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot start has failed")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod cluster;
+mod dispatch;
+mod evaluate;
+mod fit;
+mod json_reference;
 mod measure;
 mod output;
+mod transcripts;
 
 use std::path::{Path, PathBuf};
 
@@ -30,6 +35,28 @@ fn folder_with(files: &[(&str, &str)]) -> tempfile::TempDir {
         std::fs::write(folder.path().join(name), text).unwrap();
     }
     folder
+}
+
+/// A folder with the example files of the documentation.
+fn docs_folder() -> tempfile::TempDir {
+    let folder = folder_with(&[]);
+    for file in std::fs::read_dir(repository().join("docs/examples")).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), folder.path().join(file.file_name())).unwrap();
+    }
+    folder
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Exit code and the one JSON value on stdout of a run with `--json`; stderr must be empty.
+fn run_json(folder: &Path, args: &[&str]) -> (i32, serde_json::Value) {
+    let (code, out, err) = run(folder, &[args, &["--json"]].concat());
+    assert_eq!(err, "", "{args:?}");
+    let value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{args:?}: {e}\n{out}"));
+    (code, value)
 }
 
 fn table(data: &Path, name: &str) -> PathBuf {

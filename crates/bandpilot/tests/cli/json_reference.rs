@@ -1,0 +1,188 @@
+//! The reference pages list the keys of the JSON output and of the model file: all of them, and no others.
+//!
+//! A page has tables with the columns key, type and meaning. Keys that are names of hosts and the like
+//! are in capitals there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+
+use serde_json::Value;
+
+use crate::cluster::GOOD;
+use crate::{docs_folder, folder_with, repository, run};
+
+/// Objects whose keys are data, and what the pages call those keys.
+const BY_NAME: [(&str, &str); 7] = [
+    ("placement", "HOST"),
+    ("alternatives[].placement", "HOST"),
+    ("launch.environment", "HOST"),
+    ("launch.torchrun", "HOST"),
+    ("modes", "MODE"),
+    ("modes.MODE", "POLICY"),
+    ("cross_validation.groups", "GROUP"),
+];
+
+type Keys = BTreeMap<String, BTreeSet<&'static str>>;
+
+/// Paths of everything that holds no further keys, with the types that occur.
+fn collect(value: &Value, path: &str, keys: &mut Keys) {
+    match value {
+        Value::Object(members) => {
+            let by_name = BY_NAME.iter().find(|(of, _)| *of == path).map(|(_, name)| *name);
+            for (key, member) in members {
+                let key = by_name.unwrap_or(key);
+                let path = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+                collect(member, &path, keys);
+            }
+        }
+        Value::Array(items) if items.iter().any(|item| item.is_object() || item.is_array()) => {
+            for item in items {
+                collect(item, &format!("{path}[]"), keys);
+            }
+        }
+        Value::Array(items) if items.is_empty() => {}
+        leaf => {
+            let kind = match leaf {
+                Value::Null => "null",
+                Value::Bool(_) => "boolean",
+                Value::Number(number) if number.is_f64() => "number",
+                Value::Number(_) => "integer",
+                Value::String(_) => "text",
+                _ => "list",
+            };
+            keys.entry(path.to_owned()).or_default().insert(kind);
+        }
+    }
+}
+
+/// Keys and types in the tables of one section (heading without `##`) of a page.
+fn documented(page: &str, section: &str) -> BTreeMap<String, String> {
+    let text = fs::read_to_string(repository().join("docs/reference").join(page)).unwrap();
+    let heading = format!("\n## {section}\n");
+    let (_, after) = text.split_once(&heading).unwrap_or_else(|| panic!("{page}: no {section}"));
+    let part = after.split("\n## ").next().unwrap_or("");
+    part.lines()
+        .filter_map(|line| {
+            let mut cells = line.strip_prefix("| `")?.split(" | ");
+            let key = cells.next()?.strip_suffix('`')?;
+            Some((key.to_owned(), cells.next()?.trim().to_owned()))
+        })
+        .collect()
+}
+
+fn compare(page: &str, section: &str, values: &[Value]) {
+    let mut keys = Keys::new();
+    for value in values {
+        collect(value, "", &mut keys);
+    }
+    let documented = documented(page, section);
+    let is: Vec<&String> = keys.keys().collect();
+    let told: Vec<&String> = documented.keys().collect();
+    assert_eq!(is, told, "keys of {page}, {section} (left: printed, right: documented)");
+    for (key, kinds) in keys {
+        let told: BTreeSet<&str> = documented[&key].split(" or ").collect();
+        let fits = |kind: &&&str| told.iter().any(|word| word.starts_with(**kind));
+        assert!(kinds.iter().all(|kind| fits(&kind)), "{page}: {key} is {kinds:?}, not {told:?}");
+    }
+}
+
+fn json(folder: &std::path::Path, command: &str) -> Value {
+    let mut args: Vec<&str> = command.split(' ').collect();
+    args.push("--json");
+    let (_, out, err) = run(folder, &args);
+    serde_json::from_str(&out).unwrap_or_else(|error| panic!("{command}: {error}\n{out}{err}"))
+}
+
+/// A store with one reading of 2 GiB for each placement.
+fn store(placements: impl IntoIterator<Item = String>) -> String {
+    let mut text = "# bandpilot measurements v1\n".to_owned();
+    for (line, placement) in placements.into_iter().enumerate() {
+        writeln!(
+            text,
+            r#"{{"op":"all_reduce","bytes":2147483648,"placement":"{placement}","busbw_gbytes_per_s":9.5,"source":"t","line":{line}}}"#
+        )
+        .unwrap();
+    }
+    text
+}
+
+/// A folder with the examples, a fitted model, and a cluster file with a remark.
+fn prepared() -> tempfile::TempDir {
+    let folder = docs_folder();
+    let path = folder.path();
+    json(path, "measure import nccl-a1.txt nccl-a1-a2.txt --out store.jsonl");
+    json(path, "fit --measurements store.jsonl --cluster cluster.toml --out model.json");
+    let text = fs::read_to_string(path.join("cluster.toml")).unwrap();
+    fs::write(path.join("remark.toml"), text + "leef = 'x'\n").unwrap();
+    let ids = "\nleef = 'x'\npci_bus_ids = ['0000:1b:00.0', '']\nuuids = ['GPU-a', '']\n";
+    fs::write(path.join("shown.toml"), GOOD.to_owned() + ids).unwrap();
+    folder
+}
+
+#[test]
+fn dispatch() {
+    let folder = prepared();
+    let path = folder.path();
+    let values = [
+        json(path, "dispatch --gpus 12"),
+        json(
+            path,
+            "dispatch --gpus 20 --cluster remark.toml --model model.json --state state.toml",
+        ),
+    ];
+    compare("dispatch-json.md", "Result", &values);
+    let errors = [
+        json(path, "dispatch --gpus 99"),
+        json(path, "dispatch --gpus 9 --cluster state.toml"),
+        json(path, "dispatch --gpus nine"),
+    ];
+    compare("dispatch-json.md", "Error", &errors);
+}
+
+#[test]
+fn evaluate() {
+    let folder = folder_with(&[]);
+    let value = json(folder.path(), "evaluate --cluster h100-32 --repeats 1");
+    compare("evaluate-json.md", "Result", &[value]);
+}
+
+#[test]
+fn other_commands() {
+    let folder = prepared();
+    let path = folder.path();
+    let mut table = "host,gpus,message_bytes,busbw_GBps\n".to_owned();
+    for a in 0..8 {
+        for b in a + 1..8 {
+            let busbw = if (a, b) == (6, 7) { 4.0 } else { 9.5 };
+            writeln!(table, "a1,{a} {b},1024,{busbw}").unwrap();
+        }
+    }
+    fs::write(path.join("pairs.csv"), table + "a1,0 1,1024,9.6\na1,0 1 2,1024\n").unwrap();
+    let imported = json(path, "measure import pairs.csv --out pairs.jsonl");
+    compare("json.md", "measure import", &[imported]);
+    let text = fs::read_to_string(path.join("pairs.jsonl")).unwrap();
+    fs::write(path.join("pairs.jsonl"), text + "{\"op\":").unwrap();
+    let shown = [json(path, "measure show pairs.jsonl"), json(path, "measure show store.jsonl")];
+    compare("json.md", "measure show", &shown);
+    let uneven = (1..=8).flat_map(|a| (1..=a).map(move |b| format!("a1:0-{a},a2:0-{b}")));
+    fs::write(path.join("twenty.jsonl"), store(uneven.filter(|set| !set.contains('8')))).unwrap();
+    let fitted = [
+        json(path, "fit --measurements store.jsonl --cluster remark.toml --out model.json"),
+        json(path, "fit --measurements twenty.jsonl --cluster cluster.toml --out twenty.json"),
+    ];
+    compare("json.md", "fit", &fitted);
+    compare("json.md", "cluster check", &[json(path, "cluster check remark.toml")]);
+    compare("json.md", "cluster show", &[json(path, "cluster show shown.toml")]);
+}
+
+#[test]
+fn model_file() {
+    let folder = prepared();
+    let path = folder.path();
+    let sets = ["a1:0-1", "a1:0-1,h01:0-1", "h01:0-3,h02:0-3"].map(ToOwned::to_owned);
+    fs::write(path.join("mixed.jsonl"), store(sets)).unwrap();
+    json(path, "fit --measurements mixed.jsonl --cluster shown.toml --out mixed.json");
+    let text = fs::read_to_string(path.join("mixed.json")).unwrap();
+    compare("model-file.md", "Keys", &[serde_json::from_str(&text).unwrap()]);
+}
