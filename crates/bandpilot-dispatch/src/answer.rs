@@ -170,8 +170,11 @@ fn explain(
         low: best.effective * (1.0 - prediction.band),
         high: best.effective * (1.0 + prediction.band),
         band: prediction.band,
-        band_source: match prediction.evidence {
-            Evidence::Measured => "repeat noise of measured sets".to_owned(),
+        band_source: match (prediction.evidence, &prediction.bottleneck) {
+            (Evidence::Measured | Evidence::MeasuredInside, _) => {
+                "repeat noise of measured sets".to_owned()
+            }
+            (_, Bottleneck::InsideHost(_)) => "link classes are a rough guide".to_owned(),
             _ => predictor.model().bands.source.clone(),
         },
         evidence: prediction.evidence,

@@ -5,7 +5,7 @@
 //! the same free GPUs. Hosts where all GPUs are alike may differ in how many are free: then a count can
 //! be had from those that have enough.
 
-use bandpilot_core::{GpuMask, HostId};
+use bandpilot_core::{GpuMask, HostId, LinkClass, MAX_GPUS_PER_HOST};
 use bandpilot_model::Share;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -14,6 +14,8 @@ use crate::scope::Scope;
 
 /// Above this many subsets of one size of one host only greedily built ones are looked at.
 const MOST_SUBSETS: u64 = 20_000;
+/// From this many GPUs a greedy subset is grown.
+const MOST_STARTS: usize = 8;
 
 /// One way to take some GPUs of a host.
 #[derive(Debug, Clone, PartialEq)]
@@ -205,24 +207,46 @@ pub fn subsets(
     if binomial(free.count() as u64, count as u64) <= MOST_SUBSETS {
         return (free.subsets(count).collect(), true);
     }
-    let grown = free.iter().map(|start| {
-        let mut mask = GpuMask::single(start);
-        while mask.count() < count {
-            let next =
-                free.without(mask).iter().map(|gpu| mask.union(GpuMask::single(gpu))).max_by(
-                    |a, b| {
-                        let value = |mask| scene.predictor().inside(host, mask);
-                        value(*a).total_cmp(&value(*b)).then(b.cmp(a))
-                    },
-                );
-            mask = next.unwrap_or(mask);
-        }
-        mask
-    });
-    let mut masks: Vec<GpuMask> = grown.collect();
+    let gpus: Vec<usize> = free.iter().collect();
+    let stride = gpus.len().div_ceil(MOST_STARTS);
+    let starts = gpus.iter().step_by(stride);
+    let mut masks: Vec<GpuMask> =
+        starts.map(|&start| grown(scene, host, free, count, start)).collect();
+    masks.push(free.lowest(count));
     masks.sort_unstable();
     masks.dedup();
     (masks, false)
+}
+
+/// From one GPU on, again and again the GPU with the best links to those taken.
+fn grown(scene: &Scene<'_>, host: HostId, free: GpuMask, count: usize, start: usize) -> GpuMask {
+    let kind = scene.predictor().cluster().type_of(host);
+    let mut mask = GpuMask::single(start);
+    let mut links = [0_u32; MAX_GPUS_PER_HOST];
+    let mut last = start;
+    while mask.count() < count {
+        let rest = free.without(mask);
+        for gpu in rest.iter() {
+            links[gpu] += kind.link(last, gpu).map_or(0, link_rank);
+        }
+        let Some(next) = rest.iter().max_by_key(|&gpu| (links[gpu], std::cmp::Reverse(gpu))) else {
+            break;
+        };
+        mask = mask.union(GpuMask::single(next));
+        last = next;
+    }
+    mask
+}
+
+/// How much better a link is than SYS, roughly in GB/s.
+const fn link_rank(link: LinkClass) -> u32 {
+    match link {
+        LinkClass::Sys => 0,
+        LinkClass::Node => 3,
+        LinkClass::Phb => 4,
+        LinkClass::Pxb | LinkClass::Pix => 6,
+        LinkClass::Nv(links) => 20 * links as u32,
+    }
 }
 
 fn binomial(n: u64, k: u64) -> u64 {

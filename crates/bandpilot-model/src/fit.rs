@@ -118,7 +118,7 @@ pub fn fit(
     let points = residual_points(&observations, &model.physics);
     let (residual, noise) = Residual::fit(&points);
     model.residual = residual;
-    report.contradicted = noise.iter().filter(|&&factor| factor > 1.0).count();
+    report.contradicted = noise.iter().filter(|&&factor| factor > CONTRADICTED).count();
     report.cross_validation = cross_validation::run(
         &observations,
         &model.residual.hyperparameters,
@@ -130,6 +130,9 @@ pub fn fit(
     model.bands = bands(report.cross_validation.as_ref(), repeats);
     Ok((model, report))
 }
+
+/// Noise factor of a reading three standard deviations off what all others foretell.
+const CONTRADICTED: f64 = 9.0;
 
 struct Sorted {
     local: Vec<LocalEntry>,

@@ -13,6 +13,8 @@ const LATENCY_US: f64 = 25.0;
 const LATENCY_PER_RANK_US: f64 = 5.0;
 /// Usable GB/s of one NVLink. Source: NCCL's topology tables (SM80 20.0, SM90 20.6).
 const NVLINK_GBYTES_PER_S: f64 = 20.0;
+/// NVLinks that a GPU has: 6 (V100), 12 (A100), 18 (H100, B200).
+const MOST_NVLINKS_OF_A_GPU: usize = 18;
 /// Share of the plateau of 8 GPUs by number of GPUs, H100 at 2 GiB (network figures of the project).
 const SWITCH_SHARE: [f64; 9] = [0.0, 0.0, 0.725, 0.753, 0.765, 0.867, 0.913, 0.970, 1.0];
 
@@ -70,6 +72,9 @@ pub fn physics(host_type: &HostType, mask: GpuMask, bytes: u64) -> f64 {
 
 fn mesh_plateau(host_type: &HostType, mask: GpuMask) -> f64 {
     let links = |a, b| host_type.link(a, b).unwrap_or(LinkClass::Sys);
+    if let Some(links) = switched_links(host_type) {
+        return f64::from(links) * NVLINK_GBYTES_PER_S;
+    }
     let nvlinks = |gpu: usize| -> f64 {
         mask.iter()
             .filter(|&other| other != gpu)
@@ -88,6 +93,17 @@ fn mesh_plateau(host_type: &HostType, mask: GpuMask) -> f64 {
         .into_iter()
         .find(|&class| rings_at_least(host_type, mask, class))
         .map_or(pcie_gbytes_per_s(LinkClass::Sys), pcie_gbytes_per_s)
+}
+
+/// NVLinks per GPU of a host whose matrix shows an NVSwitch: every pair has the same number, and no GPU has as many links as
+/// separate ones to every peer would take.
+fn switched_links(host_type: &HostType) -> Option<u8> {
+    let Links::Matrix(cells) = &host_type.links else { return None };
+    let gpus = host_type.gpus;
+    let mut pairs = (0..gpus * gpus).filter(|i| i / gpus != i % gpus).map(|i| cells.get(i));
+    let Some(Some(first @ LinkClass::Nv(links))) = pairs.next() else { return None };
+    let alike = pairs.all(|cell| cell == Some(first));
+    (alike && usize::from(*links) * (gpus - 1) > MOST_NVLINKS_OF_A_GPU).then_some(*links)
 }
 
 /// GB/s of a ring that must cross this class. Sources: NCCL's PCIe 3 x16 figure (12) and, for what lies
@@ -152,6 +168,13 @@ mod tests {
         assert_eq!(at(0b1111), 80.0);
         assert_eq!(at(0b1_0001), 6.0);
         assert!(at(0xff) > at(0b1111_0000));
+        // Eight links to each of seven peers cannot be: there is a switch between.
+        let row = |i: usize| (0..8).map(|j| if i == j { "X " } else { "NV8 " }).collect::<String>();
+        let rows: Vec<String> = (0..8).map(row).collect();
+        let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+        let a800 = ClusterBuilder::new("t").host_type("a800", "A800", 8).matrix(&rows).build();
+        assert_eq!(physics_plateau(&a800.host_types[0], GpuMask::first(8)), 160.0);
+        assert_eq!(physics_plateau(&a800.host_types[0], GpuMask::first(2)), 160.0);
         let h100 = &cluster.host_types[1];
         assert_eq!(physics_plateau(h100, GpuMask::first(8)), 473.0);
         assert!(physics(h100, GpuMask::first(8), 16 << 20) < 260.0);

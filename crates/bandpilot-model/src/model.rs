@@ -103,15 +103,14 @@ impl ErrorBands {
         self.values().into_iter().fold(f64::INFINITY, f64::min)
     }
 
-    /// The band of a set.
-    pub fn of(&self, hosts: usize, even: bool, measured: bool) -> f64 {
-        match (measured, hosts, even) {
-            (true, ..) => self.measured,
-            (_, 0 | 1, _) => self.one_host,
-            (_, 2, true) => self.two_hosts_even,
-            (_, 2, false) => self.two_hosts_uneven,
-            (_, _, true) => self.many_hosts_even,
-            (_, _, false) => self.many_hosts_uneven,
+    /// The band of an unmeasured set that no PCIe or mesh host limits.
+    pub fn of(&self, hosts: usize, even: bool) -> f64 {
+        match (hosts, even) {
+            (0 | 1, _) => self.one_host,
+            (2, true) => self.two_hosts_even,
+            (2, false) => self.two_hosts_uneven,
+            (_, true) => self.many_hosts_even,
+            (_, false) => self.many_hosts_uneven,
         }
     }
 }

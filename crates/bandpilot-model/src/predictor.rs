@@ -20,6 +20,8 @@ const NO_NIC_GBYTES_PER_S: f64 = 1.25;
 pub enum Evidence {
     /// This very set (or one that the model cannot tell from it) was measured at this size.
     Measured,
+    /// The links inside a host decide, and these very GPUs of it were measured.
+    MeasuredInside,
     /// The closed form or link classes, corrected by measurements of other sets.
     Corrected,
     /// The closed form or link classes alone.
@@ -305,22 +307,24 @@ impl<'a> Predictor<'a> {
                 self.tables.typical.contains_key(&self.cluster.host(*host).host_type.0)
             })
         };
-        let evidence = match (measured, learned) {
-            (true, _) => Evidence::Measured,
-            (false, true) => Evidence::Corrected,
-            (false, false) => Evidence::ClosedForm,
-        };
         let bottleneck = self.bottleneck(set);
-        let unmeasured_mesh = match bottleneck {
+        let inside = match bottleneck {
             Bottleneck::InsideHost(host) => {
-                !measured && !self.is_measured(&Placement::new([(host, set.on(host))]))
+                Some(self.is_measured(&Placement::new([(host, set.on(host))])))
             }
-            _ => false,
+            _ => None,
         };
-        let band = if unmeasured_mesh {
-            self.model.bands.inside_mesh
-        } else {
-            self.model.bands.of(set.hosts(), is_even(set), measured)
+        let evidence = match (measured, inside, learned) {
+            (true, ..) => Evidence::Measured,
+            (_, Some(true), _) => Evidence::MeasuredInside,
+            (_, _, true) => Evidence::Corrected,
+            (_, _, false) => Evidence::ClosedForm,
+        };
+        let bands = &self.model.bands;
+        let band = match evidence {
+            Evidence::Measured | Evidence::MeasuredInside => bands.measured,
+            _ if inside.is_some() => bands.inside_mesh,
+            _ => bands.of(set.hosts(), is_even(set)),
         };
         Prediction { isolated_gbytes_per_s: isolated, evidence, bottleneck, band }
     }

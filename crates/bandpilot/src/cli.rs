@@ -74,6 +74,18 @@ pub enum Cluster {
     #[command(after_help = "Example:
   bandpilot cluster check cluster.toml      # exits with 3 if there are errors")]
     Check(ClusterFile),
+    /// Print the cluster file of a built-in cluster, to start one's own from
+    #[command(after_help = "Example:
+  bandpilot cluster example h100-32 > cluster.toml")]
+    Example(ClusterExample),
+}
+
+/// `bandpilot cluster example`
+#[derive(Debug, Args)]
+pub struct ClusterExample {
+    /// The cluster: h100-32 (4 hosts of 8 H100) or het-4mix (8 each of 4090, V100, A6000, A800)
+    #[arg(value_parser = ["h100-32", "het-4mix"], default_value = "h100-32")]
+    pub name: String,
 }
 
 /// A cluster file.

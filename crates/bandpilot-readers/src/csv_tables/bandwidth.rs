@@ -57,7 +57,7 @@ pub(super) fn read(source: &str, lines: &Lines<'_>, options: &ImportOptions) -> 
     if let Some(first) = without_bytes.first() {
         import.refused_rows += without_bytes.len();
         let message = format!("{} rows have no message size", without_bytes.len());
-        let help = "give the size of these rows, or say that it is unknown";
+        let help = "give it, for example --bytes 2GiB, or say --bytes unknown";
         import
             .diagnostics
             .push(Diagnostic::error("message_bytes", message).at(*first, 0).help(help));
@@ -82,7 +82,8 @@ fn kind_of(lines: &Lines<'_>, options: &ImportOptions) -> Result<Kind, Diagnosti
             Err(reason.at(lines.header_line(), 0).help("see the columns of host and cross tables"))
         }
     };
-    need(&["message_bytes".to_owned(), BUSBW.to_owned()])?;
+    // A table without a column of sizes is one of which no row has a size.
+    need(&[BUSBW.to_owned()])?;
     let hosts = lines.numbered("n");
     if hosts == 0 {
         need(&["host".to_owned(), "gpus".to_owned()])?;

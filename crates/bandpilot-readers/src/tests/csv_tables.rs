@@ -107,7 +107,7 @@ fn the_file_as_a_whole_may_not_fit() {
         (read("t.csv", &text, &hosts(&["a", "b c"])), "hosts: 'b c' is not a host name"),
         (
             read("t.csv", &text.replace("message_bytes", "bytes"), &ImportOptions::default()),
-            "message_bytes: the table has no such column",
+            "message_bytes: 1 rows have no message size",
         ),
         (read("t.csv", "", &ImportOptions::default()), "the file is empty"),
         (

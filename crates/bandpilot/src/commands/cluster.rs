@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 
 use bandpilot_core::{Cluster, GpuMask, Host, HostType, Links, format_bytes};
+use bandpilot_eval::{ClusterName, clusters};
 use bandpilot_readers::{Diagnostic, Severity, cluster_file, hostlist};
 use serde_json::{Value, json};
 
-use crate::cli::ClusterFile;
+use crate::cli::{ClusterExample, ClusterFile};
 use crate::exit::{Code, Failure};
 use crate::io::read_text;
 use crate::output::{Done, Output, remark_json, table, write_table};
@@ -36,6 +37,29 @@ pub fn check(args: &ClusterFile) -> Result<Done, Failure> {
     let cluster = (!read.has_errors()).then_some(read.value);
     let output = Checked { file, cluster, remarks: read.diagnostics };
     Ok(Done { code, ..Done::ok(output) })
+}
+
+/// Gives the cluster file of a built-in cluster.
+pub fn example(args: &ClusterExample) -> Done {
+    let cluster = match ClusterName::parse(&args.name) {
+        Some(ClusterName::Het) => clusters::het_4mix(),
+        Some(ClusterName::H100) | None => clusters::h100_32(),
+    };
+    let shown = Shown { file: args.name.clone(), cluster, remarks: Vec::new() };
+    Done::ok(Example(shown))
+}
+
+/// For people a cluster file, for programs what `cluster show` gives.
+struct Example(Shown);
+
+impl Output for Example {
+    fn human(&self, w: &mut dyn Write) -> io::Result<()> {
+        write!(w, "{}", cluster_file::write(&self.0.cluster))
+    }
+
+    fn json(&self) -> Value {
+        self.0.json()
+    }
 }
 
 struct Checked {

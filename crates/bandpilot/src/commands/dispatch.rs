@@ -369,6 +369,7 @@ impl Shown {
 const fn evidence_name(evidence: Evidence) -> &'static str {
     match evidence {
         Evidence::Measured => "measured",
+        Evidence::MeasuredInside => "measured_inside_host",
         Evidence::Corrected => "corrected",
         Evidence::ClosedForm => "closed_form",
     }
@@ -377,6 +378,7 @@ const fn evidence_name(evidence: Evidence) -> &'static str {
 const fn evidence_text(evidence: Evidence) -> &'static str {
     match evidence {
         Evidence::Measured => "this set, or one just like it, was measured at this size",
+        Evidence::MeasuredInside => "the links inside a host decide, and its GPUs were measured",
         Evidence::Corrected => "physics corrected by measurements of other sets",
         Evidence::ClosedForm => "physics alone, no measurement",
     }
