@@ -62,9 +62,13 @@ impl<'a> Scene<'a> {
             .map(|(index, job)| CrossHostJob {
                 index,
                 placement: job.placement.clone(),
-                demand: match job.demand {
-                    Demand::Fraction(share) => share * predictor.isolated(&job.placement),
-                    Demand::GBytesPerS(value) => value,
+                demand: {
+                    let alone = predictor.isolated(&job.placement);
+                    match job.demand {
+                        Demand::Fraction(share) => share * alone,
+                        // A job cannot use more than it reaches alone.
+                        Demand::GBytesPerS(value) => value.min(alone),
+                    }
                 },
                 before: 0.0,
             })

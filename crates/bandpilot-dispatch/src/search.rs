@@ -10,13 +10,14 @@
 
 mod cells;
 mod jobs;
+mod seeds;
 mod state;
 mod walk;
 
 use bandpilot_core::{GpuMask, HostId, Placement, Request};
 
 use crate::baselines;
-use crate::classes::{self, HostClass};
+use crate::classes;
 use crate::scene::Scene;
 use crate::scope::Scope;
 use state::Incumbents;
@@ -38,7 +39,7 @@ pub struct SearchOptions<'a> {
     pub objective: Objective,
     /// Also find the best set of another shape than the best.
     pub runner_up: bool,
-    /// Give up after this many steps of the search.
+    /// Give up after this many steps of the search; a step is about a tenth of a microsecond of work.
     pub most_steps: u64,
     /// Asked now and then; `true` ends the search with what it has.
     pub should_stop: &'a dyn Fn() -> bool,
@@ -49,7 +50,7 @@ impl Default for SearchOptions<'_> {
         Self {
             objective: Objective::Effective,
             runner_up: false,
-            most_steps: 200_000,
+            most_steps: 1_000_000,
             should_stop: &|| false,
         }
     }
@@ -94,14 +95,16 @@ pub fn search(
     options: &SearchOptions<'_>,
 ) -> Option<Outcome> {
     let host_counts = scope.host_counts(request);
-    let classes = classes::classify(scene, scope);
     let mut found = Incumbents::new(scene, options);
+    let mut exhaustive = true;
     if host_counts.first() == Some(&1) {
-        inside_hosts(scene, &classes, request.gpus, &mut found);
+        exhaustive &= inside_hosts(scene, scope, request.gpus, &mut found);
     }
     let across: Vec<usize> = host_counts.iter().copied().filter(|&k| k > 1).collect();
     let mut ended = cells::End { bound: f64::NEG_INFINITY, steps: 0 };
     if !across.is_empty() {
+        let classes = classes::classify(scene, scope);
+        exhaustive &= classes.iter().all(|class| class.exhaustive);
         for set in [
             baselines::balanced(&scope.usable, request.gpus),
             baselines::most_compact(&scope.usable, request.gpus),
@@ -112,9 +115,9 @@ pub fn search(
                 found.offer(set);
             }
         }
+        seeds::offer(&classes, request, &across, &mut found);
         ended = cells::across_hosts(scene, &classes, request, &across, options, &mut found);
     }
-    let exhaustive = classes.iter().all(|class| class.exhaustive);
     let (best, runner_up) = found.into_sets()?;
     let upper_bound = exhaustive.then_some(best.objective.max(ended.bound));
     Some(Outcome {
@@ -126,25 +129,28 @@ pub fn search(
     })
 }
 
-/// Sets inside one host. They meet no running job, so every host's best subset is a candidate.
+/// Sets inside one host. They meet no running job, so every host's best subset is a candidate. False if some host's subsets
+/// were not all looked at.
 fn inside_hosts(
     scene: &Scene<'_>,
-    classes: &[HostClass],
+    scope: &Scope,
     gpus: usize,
     found: &mut Incumbents<'_, '_>,
-) {
+) -> bool {
     let predictor = scene.predictor();
-    let mut tightest: Vec<(usize, HostId, GpuMask)> = classes
-        .iter()
-        .flat_map(|class| &class.hosts)
+    let usable = scope.usable.iter().enumerate();
+    let mut tightest: Vec<(usize, HostId, GpuMask)> = usable
         .filter(|(_, free)| free.count() >= gpus)
-        .map(|(host, free)| (free.count(), *host, *free))
+        .map(|(host, free)| (free.count(), HostId(host as u32), *free))
         .collect();
     // Among equals the host that is left with the fewest GPUs.
     tightest.sort_unstable();
+    let mut exhaustive = true;
     for (_, host, free) in tightest {
-        let mask = if gpus > 1 && predictor.subsets_differ(host) {
-            let (masks, _) = classes::subsets(scene, host, free, gpus);
+        let mut mask = free.lowest(gpus);
+        if gpus > 1 && gpus < free.count() && predictor.subsets_differ(host) {
+            let (masks, all) = classes::subsets(scene, host, free, gpus);
+            exhaustive &= all;
             let better = |best: GpuMask, mask: GpuMask| {
                 if predictor.inside(host, mask) > predictor.inside(host, best) {
                     mask
@@ -152,10 +158,9 @@ fn inside_hosts(
                     best
                 }
             };
-            masks.into_iter().reduce(better).unwrap_or(free)
-        } else {
-            free.lowest(gpus)
-        };
+            mask = masks.into_iter().reduce(better).unwrap_or(mask);
+        }
         found.offer(Placement::new([(host, mask)]));
     }
+    exhaustive
 }

@@ -4,7 +4,7 @@
 //! per host type suffice. Without any measurement the link classes decide: the NVLinks that every GPU
 //! has inside the subset where they form a ring, else the worst PCIe class that a ring must cross.
 
-use bandpilot_core::{GpuMask, HostType, LinkClass, Links};
+use bandpilot_core::{GpuMask, HostType, LinkClass, Links, MAX_GPUS_PER_HOST};
 
 /// Bytes of the message that "large" stands for: the size at which bandwidth has flattened.
 pub const LARGE_MESSAGE_BYTES: u64 = 2 << 30;
@@ -121,18 +121,21 @@ fn pcie_gbytes_per_s(class: LinkClass) -> f64 {
 /// True if the links of at least this class connect the subset with two such links a GPU (one for a pair):
 /// the necessary condition for a ring that we test instead of searching for the ring.
 fn rings_at_least(host_type: &HostType, mask: GpuMask, class: LinkClass) -> bool {
-    let good = |a: usize, b: usize| host_type.link(a, b).unwrap_or(LinkClass::Sys) >= class;
     let needed = if mask.count() == 2 { 1 } else { 2 };
-    let enough = |gpu: usize| mask.iter().filter(|&o| o != gpu && good(gpu, o)).count() >= needed;
-    if !mask.iter().all(enough) {
-        return false;
+    let mut near = [GpuMask::EMPTY; MAX_GPUS_PER_HOST];
+    for gpu in mask.iter() {
+        let good = |other: &usize| {
+            *other != gpu && host_type.link(gpu, *other).unwrap_or(LinkClass::Sys) >= class
+        };
+        near[gpu] =
+            mask.iter().filter(good).map(GpuMask::single).fold(GpuMask::EMPTY, GpuMask::union);
+        if near[gpu].count() < needed {
+            return false;
+        }
     }
     let mut reached = mask.lowest(1);
     loop {
-        let next = mask
-            .iter()
-            .filter(|&gpu| reached.contains(gpu) || reached.iter().any(|r| good(r, gpu)))
-            .fold(GpuMask::EMPTY, |m, gpu| m.union(GpuMask::single(gpu)));
+        let next = reached.iter().fold(reached, |all, gpu| all.union(near[gpu]));
         if next == reached {
             return reached == mask;
         }

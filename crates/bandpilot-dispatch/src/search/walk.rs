@@ -109,7 +109,7 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
             }
             return;
         }
-        if at == self.slots.len() || self.out_of_budget() {
+        if at == self.slots.len() || self.out_of_budget(self.work_of_bound(fresh)) {
             return;
         }
         let (class, count) = (self.slots[at].class, self.slots[at].group.count);
@@ -165,11 +165,18 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
             .sum()
     }
 
-    fn out_of_budget(&mut self) -> bool {
-        self.steps += 1;
+    /// What looking at the bound costs: it goes through the choices for each running job that may be met.
+    fn work_of_bound(&self, fresh: bool) -> usize {
+        if fresh { 1 + self.chosen.len() * (1 + self.ground.jobs.len().min(16)) / 2 } else { 1 }
+    }
+
+    /// Counts work in steps of about a tenth of a microsecond.
+    fn out_of_budget(&mut self, work: usize) -> bool {
+        let before = self.steps;
+        self.steps += work as u64;
         let options = self.ground.options;
         if self.steps > options.most_steps
-            || (self.steps.is_multiple_of(256) && (options.should_stop)())
+            || (before / 256 != self.steps / 256 && (options.should_stop)())
         {
             self.stopped = true;
         }
@@ -248,6 +255,7 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
             return;
         }
         let bound = self.relaxed_worth(&picks);
+        self.out_of_budget(2 * picks.len());
         if !self.rules_out(bound) {
             self.open.push(Split { bound, chosen: self.chosen.clone() });
         }
@@ -288,7 +296,7 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
         // The last choice must take all that are left.
         let least = if rest.is_empty() { left } else { 0 };
         for times in (least..=left).rev() {
-            if self.out_of_budget() {
+            if self.out_of_budget(1 + picks.len()) {
                 return;
             }
             let depth = picks.len();
@@ -333,8 +341,11 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
             return;
         }
         let meetings = self.meetings(picks);
+        self.out_of_budget(picks.len() * (1 + meetings.len()));
         let (effective, _) = scene.contention().effective(scene.predictor(), isolated, &meetings);
         if !self.rules_out(effective) {
+            // The harm to each running job is looked at as well.
+            self.out_of_budget(self.cell.hosts * (8 + self.ground.jobs.len()));
             let placement = self.placement(picks);
             self.found.offer(placement);
         }

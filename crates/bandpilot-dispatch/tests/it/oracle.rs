@@ -30,7 +30,7 @@ fn effective(
 fn running(predictor: &Predictor<'_>, state: &ClusterState) -> Vec<(Placement, f64)> {
     let demand = |job: &bandpilot_core::RunningJob| match job.demand {
         Demand::Fraction(share) => share * predictor.isolated(&job.placement),
-        Demand::GBytesPerS(value) => value,
+        Demand::GBytesPerS(value) => value.min(predictor.isolated(&job.placement)),
     };
     state.jobs.iter().map(|job| (job.placement.clone(), demand(job))).collect()
 }
