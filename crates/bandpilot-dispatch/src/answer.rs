@@ -217,6 +217,14 @@ pub fn bottleneck_name(
         Bottleneck::None => "none: a single GPU exchanges nothing".to_owned(),
         Bottleneck::Rails(host) => {
             let share = predictor.share(*host, set.on(*host));
+            let healthy =
+                cluster.type_of(*host).nics.len() > cluster.host(*host).unhealthy_nics.len();
+            if !healthy {
+                return format!(
+                    "{} has no usable NIC: 10 Gbit/s Ethernet is assumed",
+                    cluster.host(*host).name
+                );
+            }
             format!(
                 "NICs of {}: {} rail{} of {:.0} GB/s in all",
                 cluster.host(*host).name,

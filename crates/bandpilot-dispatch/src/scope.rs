@@ -118,7 +118,9 @@ fn not_enough(cluster: &Cluster, state: &ClusterState, request: &Request) -> Opt
                 _ => String::new(),
             };
             let mut possible = if available == 0 {
-                "wait until GPUs are released".to_owned()
+                let exists = cluster.host_ids().any(|host| model_matches(cluster, host, request));
+                let waiting = constraint == "gpus" || (constraint == "gpu-model" && exists);
+                if waiting { "wait until GPUs are released" } else { "no GPU at all" }.to_owned()
             } else {
                 format!("at most {available} GPUs")
             };

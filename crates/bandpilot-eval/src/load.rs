@@ -1,7 +1,7 @@
 //! From the published tables to a truth. Reads no file: the caller hands in the texts.
 
 use bandpilot_core::Measurement;
-use bandpilot_readers::{ImportOptions, MissingBytes, import};
+use bandpilot_readers::{ImportOptions, MissingBytes, Severity, import};
 
 use crate::truth::{Truth, TruthError};
 
@@ -102,7 +102,11 @@ fn measurements<E>(
     let options = ImportOptions { bytes: MissingBytes::Unknown, ..ImportOptions::default() };
     let read = import(file, &text, &options);
     if read.refused || read.has_errors() {
-        let reason = read.diagnostics.iter().map(|d| d.message.clone()).next().unwrap_or_default();
+        let errors = read.diagnostics.iter().filter(|d| d.severity == Severity::Error);
+        let reason = errors
+            .map(|d| format!("line {}: {}", d.line, d.message))
+            .next()
+            .unwrap_or_else(|| "nothing in it can be used".to_owned());
         return Err(LoadError::Tables(TableError::Refused { file: file.to_owned(), reason }));
     }
     Ok(read.measurements)

@@ -34,7 +34,8 @@ impl Default for FitOptions {
 pub enum FitError {
     /// Measurements name hosts or GPUs that the cluster lacks.
     #[error(
-        "no measurement fits the cluster: {unknown} of them name hosts or GPUs that it lacks (first: {first}), {other} are of another collective"
+        "no measurement fits: {unknown} of them name hosts or GPUs that the cluster lacks{}, {other} are of another collective",
+        if first.is_empty() { String::new() } else { format!(" (first: {first})") }
     )]
     NothingFits {
         /// How many name something unknown.

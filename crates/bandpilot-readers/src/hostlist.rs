@@ -20,7 +20,10 @@ const MAX_DIGITS: usize = 18;
 
 /// True for a name that hostlists and placements can hold.
 pub fn is_host_name(text: &str) -> bool {
-    (1..=MAX_NAME_BYTES).contains(&text.len()) && text.bytes().all(is_name_byte)
+    // A leading dash would be read as an option on a launch line.
+    (1..=MAX_NAME_BYTES).contains(&text.len())
+        && text.bytes().all(is_name_byte)
+        && !text.starts_with('-')
 }
 
 /// All names in the order of the list; a name that stands twice is given twice.
@@ -40,6 +43,14 @@ pub fn expand(text: &str) -> Result<Vec<String>, Diagnostic> {
 pub(crate) fn expand_up_to(text: &str, limit: usize) -> Result<Vec<String>, Diagnostic> {
     let mut names = Vec::new();
     for (start, item) in split_items(text) {
+        if item.starts_with('-') {
+            let reason = Diagnostic::error("", format!("'{item}' begins with a dash")).at(1, 1);
+            return Err(shifted(
+                reason.help("a launch line would take such a host name for an option"),
+                text,
+                start,
+            ));
+        }
         let pieces = parse_item(item).map_err(|d| shifted(d, text, start))?;
         let count = pieces.iter().fold(1_u64, |n, piece| n.saturating_mul(piece.count()));
         if (names.len() as u64).saturating_add(count) > limit as u64 {

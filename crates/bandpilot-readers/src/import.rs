@@ -107,6 +107,23 @@ pub fn import(source: &str, text: &str, options: &ImportOptions) -> Import {
     if csv_tables::is_table(text) {
         csv_tables::read(source, text, options)
     } else {
-        nccl_tests::read(source, text, options)
+        renamed(nccl_tests::read(source, text, options), options)
     }
+}
+
+/// Gives hosts their new names; refuses two hosts of one name.
+fn renamed(mut import: Import, options: &ImportOptions) -> Import {
+    for measurement in &mut import.measurements {
+        for (host, _) in &mut measurement.placement {
+            if let Some((_, new)) = options.renames.iter().find(|(old, _)| old == host) {
+                host.clone_from(new);
+            }
+        }
+        measurement.placement.sort_by(|a, b| a.0.cmp(&b.0));
+        if measurement.placement.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            let reason = Diagnostic::error("hosts", "two hosts would have the same name");
+            return Import::refuse(reason.help("give every host a name of its own"));
+        }
+    }
+    import
 }

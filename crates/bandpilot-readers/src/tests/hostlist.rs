@@ -75,10 +75,17 @@ fn compresses_runs() {
     assert_eq!(compress(["h99999999999999999999", "é1"]), "h99999999999999999999,é1");
 }
 
+#[test]
+fn a_name_that_looks_like_an_option_is_refused() {
+    for text in ["-x", "h1,-x", "-[1-3]"] {
+        assert!(expand(text).unwrap_err().message.contains("begins with a dash"), "{text}");
+    }
+}
+
 proptest! {
     #[test]
     fn what_is_compressed_expands_to_the_same(
-        names in prop::collection::vec("[a-c]{0,2}[-.x]?[0-9]{1,4}(-ib[0-1])?|[a-c]{1,3}", 1..40)
+        names in prop::collection::vec("([a-c]{1,2}[-.x]?|[.x]?)[0-9]{1,4}(-ib[0-1])?|[a-c]{1,3}", 1..40)
     ) {
         let text = compress(names.iter().map(String::as_str));
         prop_assert_eq!(expand(&text).unwrap(), names);

@@ -249,8 +249,9 @@ impl Shown {
     fn write_alternatives(&self, w: &mut dyn Write) -> io::Result<()> {
         let mut rows = table(&["ALTERNATIVE", "GPUS", "ISOLATED", "EFFECTIVE"]);
         for (kind, set) in self.alternatives() {
+            let same = set.placement == self.answer.chosen.placement;
             rows.add_row([
-                kind.replace('_', " "),
+                format!("{}{}", kind.replace('_', " "), if same { " (chosen)" } else { "" }),
                 set.placement.display(&self.cluster),
                 format!("{:.1}", set.isolated),
                 format!("{:.1}", set.effective),

@@ -1,12 +1,13 @@
 //! `bandpilot fit`.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use bandpilot_core::Collective;
 use bandpilot_model::cross_validation::Errors;
 use bandpilot_model::fit::Stage;
 use bandpilot_model::model::BandwidthModel;
-use bandpilot_model::{FitOptions, FitReport};
+use bandpilot_model::{FitError, FitOptions, FitReport};
 use bandpilot_readers::{Diagnostic, store};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
@@ -47,7 +48,12 @@ pub fn fit(args: &Fit) -> Result<Done, Failure> {
     });
     bar.finish_and_clear();
     let (model, report) = fitted.map_err(|error| {
-        let help = "import with --hosts to give hosts the cluster file's names; see 'bandpilot measure show'";
+        let FitError::NothingFits { unknown, .. } = error;
+        let help = if unknown > 0 {
+            "import with --hosts to give hosts the cluster file's names; see 'bandpilot measure show'"
+        } else {
+            "give the collective of the readings with --op; see 'bandpilot measure show'"
+        };
         Failure::new(Code::BadInput, &name, Diagnostic::error("", error.to_string()).help(help))
     })?;
     if let Some(first) = &report.first_unknown {
@@ -57,10 +63,30 @@ pub fn fit(args: &Fit) -> Result<Done, Failure> {
         );
         remarks.push((name, Diagnostic::warning("", message)));
     }
-    replace(&args.out, &bandpilot_model::file::write(&model))?;
+    if measurements.is_empty() {
+        let message = "the store has no readings: the model is the closed form alone";
+        remarks.push((args.measurements.display().to_string(), Diagnostic::warning("", message)));
+    }
+    replace_model(&args.out, &bandpilot_model::file::write(&model))?;
     let out = args.out.display().to_string();
-    let output = Fitted { out, model, report, remarks: remarks.clone() };
+    let output =
+        Fitted { out, model, report, folds: args.folds as usize, remarks: remarks.clone() };
     Ok(Done { remarks, ..Done::ok(output) })
+}
+
+/// Writes the model, but over no file that is something else: a store or a cluster file would be lost.
+fn replace_model(path: &Path, text: &str) -> Result<(), Failure> {
+    let there = path.exists().then(|| read_text(path)).transpose()?;
+    let foreign = |old: &String| {
+        !old.trim().is_empty()
+            && bandpilot_model::file::read(old).is_err_and(|e| e.field != "version")
+    };
+    if there.as_ref().is_some_and(foreign) {
+        let reason = Diagnostic::error("--out", "it is there already and is no model file")
+            .help("give another name, or remove the file first");
+        return Err(Failure::new(Code::BadInput, &path.display().to_string(), reason));
+    }
+    replace(path, text)
 }
 
 fn progress_bar(folds: u32) -> ProgressBar {
@@ -84,6 +110,7 @@ struct Fitted {
     out: String,
     model: BandwidthModel,
     report: FitReport,
+    folds: usize,
     remarks: Remarks,
 }
 
@@ -116,9 +143,14 @@ impl Output for Fitted {
             )?,
         }
         let Some(validation) = &report.cross_validation else {
+            let why = if self.folds < 2 {
+                "--folds is below 2"
+            } else {
+                "it needs at least 20 distinct sets across hosts"
+            };
             return writeln!(
                 w,
-                "no cross-validation: it needs at least 20 distinct sets across hosts; the bands are those of the closed form"
+                "no cross-validation: {why}; the bands are those of the closed form"
             );
         };
         let mut rows = table(&["HELD OUT", "SETS", "MEAN %", "MEDIAN %", "90TH PCT %"]);

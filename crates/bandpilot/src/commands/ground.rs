@@ -81,8 +81,9 @@ fn unused(model: &BandwidthModel, cluster: &Cluster) -> Option<Diagnostic> {
         .filter(|name| cluster.host_types.iter().all(|kind| kind.name != *name))
         .collect();
     let names = lacking.into_iter().collect::<Vec<_>>().join(", ");
-    let message =
-        format!("its measurements of host types that the cluster lacks are not used: {names}");
+    let message = format!(
+        "it was fitted on host types that the cluster lacks ({names}): their measurements are not used, but its constants, correction and error bands are theirs"
+    );
     let help = "fit the model with the cluster file that it is used with";
     (!names.is_empty()).then(|| Diagnostic::warning("", message).help(help))
 }

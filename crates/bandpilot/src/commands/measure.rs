@@ -1,9 +1,10 @@
 //! `bandpilot measure import` and `show`.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-use bandpilot_core::{format_bytes, parse_bytes};
+use bandpilot_core::{Measurement, format_bytes, parse_bytes};
 use bandpilot_readers::coverage::{Outlier, Summary, summarise};
 use bandpilot_readers::{
     Diagnostic, Import, ImportOptions, MissingBytes, Severity, placement, store,
@@ -34,6 +35,7 @@ pub fn import(args: &MeasureImport) -> Result<Done, Failure> {
     }
     let all: Vec<_> =
         files.iter().flat_map(|(_, import)| import.measurements.iter().cloned()).collect();
+    check_names(&options, &all)?;
     let name = args.out.display().to_string();
     let (added, already_present) = append_locked(&args.out, |existing| {
         let addition = store::append_text(existing, &all)
@@ -43,6 +45,24 @@ pub fn import(args: &MeasureImport) -> Result<Done, Failure> {
     let code = if refused { Code::Problems } else { Code::Ok };
     let output = Imported { store: name, files, added, already_present };
     Ok(Done { code, ..Done::ok(output) })
+}
+
+/// Host names that were given but stand in no reading are slips: an append-only store must not take them.
+fn check_names(options: &ImportOptions, all: &[Measurement]) -> Result<(), Failure> {
+    let seen: BTreeSet<&str> =
+        all.iter().flat_map(|m| &m.placement).map(|(host, _)| host.as_str()).collect();
+    let unused = |name: &&String| !seen.contains(name.as_str());
+    let renamed = options.renames.iter().find(|(_, new)| unused(&new)).map(|(old, _)| old);
+    let listed = options.hosts.iter().all(|name| unused(&name)).then(|| options.hosts.first());
+    let Some(name) = renamed.or(listed.flatten()) else { return Ok(()) };
+    if all.is_empty() {
+        return Ok(());
+    }
+    let hosts = seen.into_iter().take(8).collect::<Vec<_>>().join(", ");
+    let message = format!("'{name}' is no host of these files, which have {hosts}");
+    let help =
+        "write OLD=NEW with an OLD from the files; a plain list is for the host columns of a table";
+    Err(Failure::new(Code::Usage, "--hosts", Diagnostic::error("", message).help(help)))
 }
 
 /// The file name without its folder: the same file is the same source wherever it lies.

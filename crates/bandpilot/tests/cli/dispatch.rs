@@ -477,3 +477,15 @@ fn launch_lines_name_the_gpus_that_were_chosen() {
         .collect();
     assert_eq!(ranks, (0..12).collect::<Vec<_>>());
 }
+
+#[test]
+fn a_host_without_a_nic_is_said_to_have_none() {
+    let folder = crate::folder_with(&[(
+        "c.toml",
+        "name = 'n'\n[[host_type]]\nname = 'g'\ngpu_model = 'A100'\ngpus = 4\nlinks = 'nvswitch'\n[[hosts]]\nnames = 'g[1-2]'\ntype = 'g'\n",
+    )]);
+    let args = ["dispatch", "--cluster", "c.toml", "--gpus", "8"];
+    let (code, out, err) = run(folder.path(), &args);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("has no usable NIC: 10 Gbit/s Ethernet is assumed"), "{out}");
+}

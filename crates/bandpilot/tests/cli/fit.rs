@@ -61,8 +61,8 @@ fn wrong_arguments_write_no_model() {
         ("--measurements", "new", 3, "new:1:1: error: the store is of version '9'"),
         ("--measurements", "negative", 3, "negative:2: error: busbw_gbytes_per_s"),
         ("--cluster", "other", 3, "other:1:"),
-        ("--cluster", "b.toml", 3, "store: error: no measurement fits the cluster"),
-        ("--op", "alltoall", 3, "store: error: no measurement fits the cluster"),
+        ("--cluster", "b.toml", 3, "store: error: no measurement fits: 16 of them name hosts"),
+        ("--op", "alltoall", 3, "16 are of another collective"),
         ("--out", "none/model", 5, "none/model: error: failed to write it"),
     ] {
         let mut args = FIT.to_vec();
@@ -115,4 +115,31 @@ fn an_empty_store_gives_the_closed_form() {
     let args = ["dispatch", "--cluster", "cluster.toml", "--model", "model", "--gpus", "16"];
     let (_, answer) = run_json(folder.path(), &args);
     assert_eq!(answer["evidence"], "closed_form");
+}
+
+/// A store or cluster file named by mistake must not be replaced by a model.
+#[test]
+fn only_a_model_is_written_over() {
+    let folder = prepared();
+    let path = folder.path();
+    for out in ["store", "cluster.toml", "state.toml"] {
+        let before = fs::read(path.join(out)).unwrap();
+        let mut args = FIT.to_vec();
+        args[6] = out;
+        let (code, shown, err) = run(path, &args);
+        assert_eq!((code, shown.as_str()), (3, ""), "{out}");
+        assert!(err.contains("it is there already and is no model file"), "{err}");
+        assert_eq!(fs::read(path.join(out)).unwrap(), before, "{out}");
+    }
+    assert_eq!(run(path, &FIT).0, 0);
+    assert_eq!(run(path, &FIT).0, 0);
+}
+
+#[test]
+fn an_empty_store_gives_the_closed_form_and_a_warning() {
+    let folder = docs_folder();
+    fs::write(folder.path().join("store"), "").unwrap();
+    let (code, _, err) = run(folder.path(), &FIT);
+    assert_eq!(code, 0);
+    assert!(err.contains("the store has no readings"), "{err}");
 }

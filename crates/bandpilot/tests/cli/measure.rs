@@ -179,3 +179,18 @@ impl StatusOk for assert_cmd::Command {
         self.output().is_ok_and(|output| output.status.success())
     }
 }
+
+/// A slip in a host name must not get into an append-only store.
+#[test]
+fn host_names_that_match_nothing_are_refused() {
+    let folder = crate::docs_folder();
+    for hosts in ["aa1=h1", "h1", "h[1-4]"] {
+        let args = ["measure", "import", "nccl-a1.txt", "--out", "s", "--hosts", hosts];
+        let (code, out, err) = run(folder.path(), &args);
+        assert_eq!((code, out.as_str()), (2, ""), "{hosts}");
+        assert!(err.contains("is no host of these files, which have a1"), "{err}");
+        assert!(!folder.path().join("s").exists());
+    }
+    let args = ["measure", "import", "nccl-a1.txt", "--out", "s", "--hosts", "a1=h1"];
+    assert_eq!(run(folder.path(), &args).0, 0);
+}
