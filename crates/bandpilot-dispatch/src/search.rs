@@ -22,6 +22,9 @@ use crate::scene::Scene;
 use crate::scope::Scope;
 use state::Incumbents;
 
+/// A search that is not over after so many steps is begun anew from more good sets.
+const EASY_STEPS: u64 = 20_000;
+
 /// What counts as better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Objective {
@@ -39,7 +42,7 @@ pub struct SearchOptions<'a> {
     pub objective: Objective,
     /// Also find the best set of another shape than the best.
     pub runner_up: bool,
-    /// Give up after this many steps of the search; a step is about a tenth of a microsecond of work.
+    /// Give up after this many steps of the search; a step is 10 to 100 ns of work.
     pub most_steps: u64,
     /// Asked now and then; `true` ends the search with what it has.
     pub should_stop: &'a dyn Fn() -> bool,
@@ -50,7 +53,7 @@ impl Default for SearchOptions<'_> {
         Self {
             objective: Objective::Effective,
             runner_up: false,
-            most_steps: 1_000_000,
+            most_steps: 2_000_000,
             should_stop: &|| false,
         }
     }
@@ -115,8 +118,13 @@ pub fn search(
                 found.offer(set);
             }
         }
-        seeds::offer(&classes, request, &across, &mut found);
-        ended = cells::across_hosts(scene, &classes, request, &across, options, &mut found);
+        let first = SearchOptions { most_steps: options.most_steps.min(EASY_STEPS), ..*options };
+        ended = cells::across_hosts(scene, &classes, request, &across, &first, &mut found);
+        if ended.bound > f64::NEG_INFINITY {
+            // Not one of the easy searches, which are most: more good sets to begin with are worth their while.
+            seeds::offer(&classes, request, &across, &mut found);
+            ended = cells::across_hosts(scene, &classes, request, &across, options, &mut found);
+        }
     }
     let (best, runner_up) = found.into_sets()?;
     let upper_bound = exhaustive.then_some(best.objective.max(ended.bound));

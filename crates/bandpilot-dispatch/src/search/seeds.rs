@@ -1,4 +1,4 @@
-//! Good sets to begin with, so that cutting begins at once and a search that is stopped has something to show.
+//! Good sets to begin a hard search with, so that cutting begins at once and a search that is stopped has something to show.
 
 use bandpilot_core::{GpuMask, HostId, Placement, Request};
 

@@ -170,7 +170,7 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
         if fresh { 1 + self.chosen.len() * (1 + self.ground.jobs.len().min(16)) / 2 } else { 1 }
     }
 
-    /// Counts work in steps of about a tenth of a microsecond.
+    /// Counts work, in steps of 10 to 100 ns.
     fn out_of_budget(&mut self, work: usize) -> bool {
         let before = self.steps;
         self.steps += work as u64;
