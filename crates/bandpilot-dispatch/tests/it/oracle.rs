@@ -130,6 +130,15 @@ fn search_equals_brute_force_on_fixed_seeds() {
     }
 }
 
+/// Seeds that once found a fault: unlike hosts of one type with tables of their own; a measured subset worth less than an
+/// unmeasured one of equal local bandwidth; hosts of unlike sizes.
+#[test]
+fn search_equals_brute_force_where_it_once_did_not() {
+    for seed in [312, 6_521, 3_301_476_010_503_169_522] {
+        check(seed);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
