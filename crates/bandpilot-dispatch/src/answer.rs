@@ -98,10 +98,10 @@ pub fn dispatch(
         // The certificate stays about the effective bandwidth, which the careful search does not maximise.
         let upper_bound = outcome.upper_bound;
         outcome = search(&scene, &scope, request, &careful).ok_or_else(out_of_time)?;
-        outcome.upper_bound = upper_bound;
         if outcome.best.objective < floor {
-            return Err(too_slow(predictor, request, floor, &outcome.best));
+            return Err(too_slow(predictor, request, floor, &outcome));
         }
+        outcome.upper_bound = upper_bound;
     }
     Ok(explain(&scene, &scope, state, request, outcome))
 }
@@ -113,26 +113,42 @@ fn low_end(predictor: &Predictor<'_>, found: &Found) -> f64 {
 fn out_of_time() -> Impossible {
     Impossible {
         constraint: "deadline-ms",
-        message: "the time was up before any set that meets the request was found".to_owned(),
+        message: "the search ended before any set that meets the request was found".to_owned(),
         possible: "a longer --deadline-ms, or none".to_owned(),
     }
 }
 
-fn too_slow(predictor: &Predictor<'_>, request: &Request, floor: f64, best: &Found) -> Impossible {
-    Impossible {
-        constraint: "min-busbw",
-        message: format!(
-            "no set of {} GPUs is sure of {floor:.1} GB/s: the best low end is {:.1} GB/s ({})",
-            request.gpus,
-            best.objective,
-            best.placement.display(predictor.cluster())
-        ),
-        possible: format!(
-            "--min-busbw {:.1}; its effective bandwidth is {:.1} GB/s",
-            (best.objective * 10.0).floor() / 10.0,
-            best.effective
-        ),
+/// `careful` is what the search for the best low end found; only if it is proven may a floor be called out of reach.
+fn too_slow(
+    predictor: &Predictor<'_>,
+    request: &Request,
+    floor: f64,
+    careful: &Outcome,
+) -> Impossible {
+    let best = &careful.best;
+    let gpus = request.gpus;
+    let found = format!(
+        "the best low end is {:.1} GB/s ({})",
+        best.objective,
+        best.placement.display(predictor.cluster())
+    );
+    let out_of_reach = careful.upper_bound.is_some_and(|bound| bound < floor);
+    let message = if careful.proven || out_of_reach {
+        format!("no set of {gpus} GPUs is sure of {floor:.1} GB/s: {found}")
+    } else {
+        format!(
+            "no set of {gpus} GPUs that is sure of {floor:.1} GB/s was found before the search ended, and none was ruled out: {found}"
+        )
+    };
+    let mut possible = format!(
+        "--min-busbw {:.1}; its effective bandwidth is {:.1} GB/s",
+        (best.objective * 10.0).floor() / 10.0,
+        best.effective
+    );
+    if !careful.proven && !out_of_reach {
+        possible += "; a longer --deadline-ms may find more";
     }
+    Impossible { constraint: "min-busbw", message, possible }
 }
 
 fn explain(
@@ -250,5 +266,44 @@ pub fn bottleneck_name(
         Bottleneck::Latency => {
             format!("latency: {} over {} GPUs", format_bytes(predictor.bytes()), set.gpus())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bandpilot_core::{ClusterBuilder, GpuMask, HostId};
+    use bandpilot_model::model::BandwidthModel;
+
+    use super::*;
+
+    #[test]
+    fn a_floor_is_called_out_of_reach_only_if_it_is_proven() {
+        let cluster = ClusterBuilder::new("t")
+            .host_type("h100", "H100", 8)
+            .nvswitch()
+            .rails(400.0)
+            .hosts("h", 1, 2)
+            .build();
+        let model = BandwidthModel::closed_form();
+        let predictor = Predictor::new(&model, &cluster, 2 << 30);
+        let placement = Placement::new([(HostId(0), GpuMask::first(8))]);
+        let best =
+            Found { placement, isolated: 100.0, effective: 90.0, harm: 0.0, objective: 80.0 };
+        let outcome = |proven, bound| Outcome {
+            best: best.clone(),
+            runner_up: None,
+            upper_bound: Some(bound),
+            proven,
+            steps: 1,
+        };
+        let refusal = |outcome: &Outcome| too_slow(&predictor, &Request::gpus(8), 120.0, outcome);
+        for certain in [outcome(true, 80.0), outcome(false, 110.0)] {
+            let refusal = refusal(&certain);
+            assert!(refusal.message.starts_with("no set of 8 GPUs is sure"), "{refusal}");
+            assert!(!refusal.possible.contains("deadline"), "{}", refusal.possible);
+        }
+        let open = refusal(&outcome(false, 200.0));
+        assert!(open.message.contains("none was ruled out"), "{open}");
+        assert!(open.possible.contains("--deadline-ms"), "{}", open.possible);
     }
 }
