@@ -88,7 +88,7 @@ fn decide(predictor: &Predictor<'_>, state: &ClusterState, gpus: usize) -> Optio
     let scope = scope::check(predictor.cluster(), state, &request).ok()?;
     let contention = VirtualMerge;
     let scene = Scene::new(predictor, &contention, state);
-    search(&scene, &scope, &request, &SearchOptions::default())
+    search(&scene, &scope, &request, &SearchOptions::default()).ok()
 }
 
 fn main() {

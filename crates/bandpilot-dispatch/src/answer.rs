@@ -5,9 +5,10 @@ use bandpilot_model::{Bottleneck, Evidence, Predictor, VirtualMerge};
 
 use crate::baselines;
 use crate::launch::{Launch, launch};
-use crate::scene::Scene;
+use crate::limits::{self, Limits};
+use crate::scene::{Loss, Scene};
 use crate::scope::{self, Impossible, Scope};
-use crate::search::{Found, Objective, Outcome, SearchOptions, search};
+use crate::search::{Found, NotFound, Objective, Outcome, SearchOptions, search};
 
 /// How to answer.
 #[derive(Clone, Copy, Default)]
@@ -66,6 +67,8 @@ pub struct Answer {
     pub most_compact: Option<Valued>,
     /// What running jobs lose.
     pub harm: Vec<Harm>,
+    /// Hosts that could take over, with the GPUs to take; as many as were asked for.
+    pub spares: Placement,
     /// What to paste.
     pub launch: Launch,
     /// Steps of the search.
@@ -85,19 +88,25 @@ pub fn dispatch(
     let scope = scope::check(predictor.cluster(), state, request)?;
     let contention = VirtualMerge;
     let scene = Scene::new(predictor, &contention, state);
+    let limits = Limits::new(&scene, &scope, request);
+    let allowed = |set: &Placement| limits.allow(set);
     let mut search_options = SearchOptions { runner_up: true, ..SearchOptions::default() };
+    if !limits.is_none() {
+        search_options.allowed = &allowed;
+    }
     if let Some(should_stop) = options.should_stop {
         search_options.should_stop = should_stop;
         search_options.most_steps = u64::MAX;
     }
-    let mut outcome = search(&scene, &scope, request, &search_options).ok_or_else(out_of_time)?;
+    let nothing = |not: NotFound| limits.refusal(not.proven).unwrap_or_else(out_of_time);
+    let mut outcome = search(&scene, &scope, request, &search_options).map_err(nothing)?;
     if let Some(floor) = request.min_busbw_gbytes_per_s
         && low_end(predictor, &outcome.best) < floor
     {
         let careful = SearchOptions { objective: Objective::LowEnd, ..search_options };
         // The certificate stays about the effective bandwidth, which the careful search does not maximise.
         let upper_bound = outcome.upper_bound;
-        outcome = search(&scene, &scope, request, &careful).ok_or_else(out_of_time)?;
+        outcome = search(&scene, &scope, request, &careful).map_err(nothing)?;
         if outcome.best.objective < floor {
             return Err(too_slow(predictor, request, floor, &outcome));
         }
@@ -110,7 +119,7 @@ fn low_end(predictor: &Predictor<'_>, found: &Found) -> f64 {
     found.effective * (1.0 - predictor.predict(&found.placement).band)
 }
 
-fn out_of_time() -> Impossible {
+pub(crate) fn out_of_time() -> Impossible {
     Impossible {
         constraint: "deadline-ms",
         message: "the search ended before any set that meets the request was found".to_owned(),
@@ -162,13 +171,9 @@ fn explain(
     let Outcome { best, runner_up, upper_bound, steps, .. } = outcome;
     let prediction = predictor.predict(&best.placement);
     let worth = scene.effective(&best.placement);
-    let compact = baselines::most_compact(&scope.usable, request.gpus);
+    let compact = baselines::most_compact(&scope.usable, request.gpus, scope.unit);
     let name = |job: usize| state.jobs[job].name.clone();
-    let harm = scene
-        .losses(&best.placement)
-        .into_iter()
-        .map(|loss| Harm { job: name(loss.job), before: loss.before, after: loss.after })
-        .collect();
+    let harm = harm(scene, state, &best.placement);
     let bottleneck = match worth.deciding_job {
         Some(job) => {
             let hosts: Vec<&str> = best
@@ -205,21 +210,38 @@ fn explain(
             Valued { placement: compact, isolated: worth.isolated, effective: worth.effective }
         }),
         harm,
+        spares: Placement::new(
+            limits::spare_hosts(scene, scope, &best.placement)
+                .into_iter()
+                .take(request.spare_hosts),
+        ),
         launch: launch(predictor.cluster(), &best.placement),
         steps,
         chosen: valued(best),
     }
 }
 
+/// What the running jobs lose beside a set.
+pub(crate) fn harm(scene: &Scene<'_>, state: &ClusterState, set: &Placement) -> Vec<Harm> {
+    let of = |loss: Loss| Harm {
+        job: state.jobs[loss.job].name.clone(),
+        before: loss.before,
+        after: loss.after,
+    };
+    scene.losses(set).into_iter().map(of).collect()
+}
+
 fn valued(found: Found) -> Valued {
     Valued { placement: found.placement, isolated: found.isolated, effective: found.effective }
 }
 
-fn meets(set: &Placement, request: &Request) -> bool {
+pub(crate) fn meets(set: &Placement, request: &Request) -> bool {
     let counts: Vec<usize> = set.shares().iter().map(|(_, mask)| mask.count()).collect();
     request.hosts.is_none_or(|hosts| hosts == counts.len())
         && request.max_hosts.is_none_or(|most| counts.len() <= most)
         && (!request.uniform || counts.iter().all(|count| *count == counts[0]))
+        && counts.iter().all(|count| count.is_multiple_of(request.multiple_of))
+        && set.gpus() == request.gpus
 }
 
 /// Names what holds a set back, as a person would.

@@ -5,22 +5,22 @@
 use bandpilot_core::{Cluster, GpuMask, HostId, LinkClass, Links, Placement};
 use rand::{Rng, RngExt};
 
-/// Hosts with their usable GPUs, most first, then host order.
-fn by_free_count(usable: &[GpuMask]) -> Vec<(HostId, GpuMask)> {
+/// Hosts with their usable GPUs, a multiple of `unit`, most first, then host order.
+fn by_free_count(usable: &[GpuMask], unit: usize) -> Vec<(HostId, GpuMask)> {
     let mut hosts: Vec<(HostId, GpuMask)> = usable
         .iter()
         .enumerate()
+        .map(|(index, mask)| (HostId(index as u32), mask.lowest(mask.count() / unit * unit)))
         .filter(|(_, mask)| !mask.is_empty())
-        .map(|(index, mask)| (HostId(index as u32), *mask))
         .collect();
     hosts.sort_by(|a, b| b.1.count().cmp(&a.1.count()).then(a.0.cmp(&b.0)));
     hosts
 }
 
 /// The shortest prefix of the hosts by free count that holds `gpus`.
-fn fewest_hosts(usable: &[GpuMask], gpus: usize) -> Vec<(HostId, GpuMask)> {
+fn fewest_hosts(usable: &[GpuMask], gpus: usize, unit: usize) -> Vec<(HostId, GpuMask)> {
     let mut held = 0;
-    by_free_count(usable)
+    by_free_count(usable, unit)
         .into_iter()
         .take_while(|(_, mask)| {
             let wanted = held < gpus;
@@ -30,17 +30,18 @@ fn fewest_hosts(usable: &[GpuMask], gpus: usize) -> Vec<(HostId, GpuMask)> {
         .collect()
 }
 
-/// Fewest hosts, then the largest smallest share, then the most even split, then host order.
-pub fn balanced(usable: &[GpuMask], gpus: usize) -> Placement {
-    let hosts = fewest_hosts(usable, gpus);
+/// Fewest hosts, then the largest smallest share, then the most even split, then host order; a multiple of `unit` GPUs on
+/// each.
+pub fn balanced(usable: &[GpuMask], gpus: usize, unit: usize) -> Placement {
+    let hosts = fewest_hosts(usable, gpus, unit);
     let mut counts = vec![0; hosts.len()];
-    for _ in 0..gpus {
-        // One GPU at a time to the emptiest host that still has one: the most even split.
+    for _ in 0..gpus / unit {
+        // One GPU (or instance) at a time to the emptiest host that still has one: the most even split.
         let next = (0..hosts.len())
             .filter(|&i| counts[i] < hosts[i].1.count())
             .min_by_key(|&i| (counts[i], i));
         match next {
-            Some(i) => counts[i] += 1,
+            Some(i) => counts[i] += unit,
             None => break,
         }
     }
@@ -56,11 +57,11 @@ pub fn balanced(usable: &[GpuMask], gpus: usize) -> Placement {
     Placement::new(shares)
 }
 
-/// Fewest hosts, and on each in turn as many GPUs as it has: what "as compact as possible" gives.
-pub fn most_compact(usable: &[GpuMask], gpus: usize) -> Placement {
+/// Fewest hosts, and on each in turn as many GPUs as it has in multiples of `unit`: what "as compact as possible" gives.
+pub fn most_compact(usable: &[GpuMask], gpus: usize, unit: usize) -> Placement {
     let mut left = gpus;
     let mut shares = Vec::new();
-    for (host, mask) in fewest_hosts(usable, gpus) {
+    for (host, mask) in fewest_hosts(usable, gpus, unit) {
         let take = mask.count().min(left);
         left -= take;
         shares.push((host, mask.lowest(take)));
@@ -72,7 +73,7 @@ pub fn most_compact(usable: &[GpuMask], gpus: usize) -> Placement {
 pub fn default(usable: &[GpuMask], gpus: usize) -> Placement {
     let mut left = gpus;
     let mut shares = Vec::new();
-    for (host, mask) in by_free_count(usable) {
+    for (host, mask) in by_free_count(usable, 1) {
         if left == 0 {
             break;
         }
@@ -96,7 +97,7 @@ fn quads_first(mask: GpuMask, take: usize) -> GpuMask {
 
 /// Fewest hosts; inside them the GPU with the largest sum of link weights to those chosen, again and again.
 pub fn topo(cluster: &Cluster, usable: &[GpuMask], gpus: usize) -> Placement {
-    let hosts = fewest_hosts(usable, gpus);
+    let hosts = fewest_hosts(usable, gpus, 1);
     let mut chosen: Vec<GpuMask> = vec![GpuMask::EMPTY; hosts.len()];
     for _ in 0..gpus {
         let mut best: Option<(f64, usize, usize)> = None;

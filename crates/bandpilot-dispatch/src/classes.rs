@@ -28,12 +28,12 @@ pub struct Choice {
     pub unions: Vec<Share>,
 }
 
-/// Choices that differ in nothing but local bandwidths.
+/// Choices that differ in nothing but local bandwidths (and with groups in what goes on inside the host).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
     /// Number of GPUs.
     pub count: usize,
-    /// No choice of the group has a greater local bandwidth in any respect.
+    /// No choice of the group is better in any respect.
     pub relaxed: Choice,
     /// The choices, none beaten by another.
     pub choices: Vec<Choice>,
@@ -54,6 +54,8 @@ pub struct HostClass {
     pub job_shares: Vec<Share>,
     /// Every choice that could be best is listed.
     pub exhaustive: bool,
+    /// Choices that others beat are not listed.
+    pub beaten_left_out: bool,
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -76,7 +78,7 @@ pub fn classify(scene: &Scene<'_>, scope: &Scope) -> Vec<HostClass> {
     let mut members: Vec<Vec<(HostId, GpuMask)>> = Vec::new();
     for host in cluster.host_ids() {
         let free = scope.usable[host.index()];
-        if free.is_empty() {
+        if free.count() < scope.unit {
             continue;
         }
         let alike = all_alike(scene, host);
@@ -102,7 +104,7 @@ pub fn classify(scene: &Scene<'_>, scope: &Scope) -> Vec<HostClass> {
     }
     let measured = measured_masks(scene);
     let mut classes: Vec<HostClass> =
-        members.into_iter().map(|hosts| class(scene, hosts, &measured)).collect();
+        members.into_iter().map(|hosts| class(scene, scope.unit, hosts, &measured)).collect();
     let traffic =
         |class: &HostClass| -> f64 { class.jobs.iter().map(|&job| scene.jobs()[job].demand).sum() };
     // Good sets are found early where the quietest hosts come first.
@@ -131,6 +133,7 @@ fn measured_masks(scene: &Scene<'_>) -> FxHashSet<u64> {
 
 fn class(
     scene: &Scene<'_>,
+    unit: usize,
     mut hosts: Vec<(HostId, GpuMask)>,
     measured: &FxHashSet<u64>,
 ) -> HostClass {
@@ -140,8 +143,9 @@ fn class(
     let available =
         (0..=most).map(|c| hosts.iter().filter(|(_, free)| free.count() >= c).count()).collect();
     let mut exhaustive = true;
+    let mut beaten_left_out = false;
     let mut groups = Vec::new();
-    for count in (1..=most).rev() {
+    for count in (unit..=most).rev().filter(|count| count.is_multiple_of(unit)) {
         if all_alike(scene, first) {
             let choice = choice(scene, first, free.lowest(count), false);
             groups.push(Group { count, relaxed: choice.clone(), choices: vec![choice] });
@@ -149,13 +153,15 @@ fn class(
         }
         let (masks, all) = subsets(scene, first, free, count);
         exhaustive &= all;
-        groups.extend(grouped(worth_considering(scene, first, &masks, measured)));
+        let choices = worth_considering(scene, first, &masks, measured);
+        beaten_left_out |= choices.len() < masks.len();
+        groups.extend(grouped(choices));
     }
     let jobs = scene.jobs_on(first).to_vec();
     let predictor = scene.predictor();
     let job_shares =
         jobs.iter().map(|&job| predictor.share(first, scene.job_mask(job, first))).collect();
-    HostClass { hosts, available, groups, jobs, job_shares, exhaustive }
+    HostClass { hosts, available, groups, jobs, job_shares, exhaustive, beaten_left_out }
 }
 
 fn choice(scene: &Scene<'_>, host: HostId, mask: GpuMask, which_matters: bool) -> Choice {
@@ -177,7 +183,10 @@ fn grouped(choices: Vec<Choice>) -> Vec<Group> {
     for choice in choices {
         match groups.iter_mut().find(|group| same_rails(&group.relaxed, &choice)) {
             Some(group) => {
-                let relax = |a: &mut Share, b: &Share| a.local_cap = a.local_cap.max(b.local_cap);
+                let relax = |a: &mut Share, b: &Share| {
+                    a.local_cap = a.local_cap.max(b.local_cap);
+                    a.inner_seconds = a.inner_seconds.min(b.inner_seconds);
+                };
                 relax(&mut group.relaxed.share, &choice.share);
                 group.relaxed.unions.iter_mut().zip(&choice.unions).for_each(|(a, b)| relax(a, b));
                 group.choices.push(choice);
@@ -193,7 +202,9 @@ fn grouped(choices: Vec<Choice>) -> Vec<Group> {
 }
 
 fn same_rails(a: &Choice, b: &Choice) -> bool {
-    let alike = |a: &Share, b: &Share| a.injection == b.injection && a.rails == b.rails;
+    let alike = |a: &Share, b: &Share| {
+        a.injection == b.injection && a.rails == b.rails && a.nic_rate == b.nic_rate
+    };
     alike(&a.share, &b.share) && a.unions.iter().zip(&b.unions).all(|(a, b)| alike(a, b))
 }
 
@@ -280,5 +291,6 @@ fn worth_considering(
 fn beats(a: &Choice, b: &Choice) -> bool {
     same_rails(a, b)
         && a.share.local_cap >= b.share.local_cap
+        && a.share.inner_seconds <= b.share.inner_seconds
         && a.unions.iter().zip(&b.unions).all(|(a, b)| a.local_cap >= b.local_cap)
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use bandpilot_core::{Cluster, Placement};
+use bandpilot_core::{Cluster, HostId, Placement};
 
 /// One rank of the job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +13,19 @@ pub struct Rank {
     pub host: String,
     /// GPU index on the host, in PCI bus order.
     pub gpu: usize,
+    /// The nearest healthy NIC of that GPU, if the cluster file knows one.
+    pub nic: Option<String>,
+}
+
+/// Successive ranks on one host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Context {
+    /// Host name.
+    pub host: String,
+    /// Its GPUs in the order of their ranks.
+    pub gpus: Vec<usize>,
+    /// Variables to set, as for a shell.
+    pub environment: String,
 }
 
 /// Launch lines.
@@ -20,69 +33,81 @@ pub struct Rank {
 pub struct Launch {
     /// An OpenMPI host file.
     pub hostfile: String,
-    /// Rank order: hosts in order, GPUs ascending.
+    /// All ranks in order.
     pub ranks: Vec<Rank>,
-    /// Host and the environment that it needs.
-    pub environment: Vec<(String, String)>,
-    /// One `mpirun` command with an application context per host.
+    /// The same by runs of ranks on one host. A host occurs once, unless the groups of a job need otherwise.
+    pub contexts: Vec<Context>,
+    /// One `mpirun` command with an application context for each of `contexts`.
     pub mpirun: String,
-    /// One `torchrun` command per host; empty unless every host gives the same number of GPUs.
+    /// One `torchrun` command per host; empty unless every host occurs once with the same number of GPUs.
     pub torchrun: Vec<(String, String)>,
 }
 
-/// The launch lines of a placement.
+/// The launch lines of a placement: hosts in order, GPUs ascending.
 pub fn launch(cluster: &Cluster, placement: &Placement) -> Launch {
-    let shares: Vec<(&str, Vec<usize>)> = placement
-        .shares()
-        .iter()
-        .map(|(host, mask)| (cluster.host(*host).name.as_str(), mask.iter().collect()))
-        .collect();
-    let mut hostfile = String::new();
-    let mut ranks = Vec::new();
-    let mut environment = Vec::new();
-    let mut contexts = Vec::new();
-    for (host, gpus) in &shares {
-        let list = gpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-        let _ = writeln!(hostfile, "{host} slots={}", gpus.len());
-        for &gpu in gpus {
-            ranks.push(Rank { rank: ranks.len(), host: (*host).to_owned(), gpu });
-        }
-        let variables = format!("CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={list}");
-        contexts.push(format!(
-            "-np {} --host {host}:{} -x CUDA_DEVICE_ORDER=PCI_BUS_ID -x CUDA_VISIBLE_DEVICES={list} ./train",
-            gpus.len(),
-            gpus.len()
-        ));
-        environment.push(((*host).to_owned(), variables));
-    }
-    let torchrun = torchrun(&shares, &environment);
-    Launch {
-        hostfile,
-        ranks,
-        environment,
-        mpirun: format!("mpirun {}", contexts.join(" : ")),
-        torchrun,
-    }
+    let gpus = placement.shares().iter();
+    in_order(cluster, gpus.flat_map(|(host, mask)| mask.iter().map(move |gpu| (*host, gpu))))
 }
 
-fn torchrun(
-    shares: &[(&str, Vec<usize>)],
-    environment: &[(String, String)],
-) -> Vec<(String, String)> {
-    let Some((master, first)) = shares.first() else { return Vec::new() };
-    if shares.iter().any(|(_, gpus)| gpus.len() != first.len()) {
+/// The launch lines of these GPUs, in the order of their ranks.
+pub fn in_order(cluster: &Cluster, gpus: impl IntoIterator<Item = (HostId, usize)>) -> Launch {
+    let mut ranks = Vec::new();
+    let mut contexts: Vec<Context> = Vec::new();
+    for (host, gpu) in gpus {
+        let name = cluster.host(host).name.as_str();
+        let nic = nearest_nic(cluster, host, gpu);
+        ranks.push(Rank { rank: ranks.len(), host: name.to_owned(), gpu, nic });
+        match contexts.last_mut() {
+            Some(last) if last.host == name => last.gpus.push(gpu),
+            _ => contexts.push(Context {
+                host: name.to_owned(),
+                gpus: vec![gpu],
+                environment: String::new(),
+            }),
+        }
+    }
+    let mut hostfile = String::new();
+    let mut parts = Vec::new();
+    for context in &mut contexts {
+        let list = context.gpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        let (host, count) = (&context.host, context.gpus.len());
+        let _ = writeln!(hostfile, "{host} slots={count}");
+        context.environment = format!("CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={list}");
+        parts.push(format!(
+            "-np {count} --host {host}:{count} -x CUDA_DEVICE_ORDER=PCI_BUS_ID -x CUDA_VISIBLE_DEVICES={list} ./train"
+        ));
+    }
+    let torchrun = torchrun(&contexts);
+    Launch { hostfile, ranks, contexts, mpirun: format!("mpirun {}", parts.join(" : ")), torchrun }
+}
+
+fn nearest_nic(cluster: &Cluster, host: HostId, gpu: usize) -> Option<String> {
+    let unhealthy = &cluster.host(host).unhealthy_nics;
+    let mut nics = cluster.type_of(host).nics.iter().enumerate();
+    nics.find(|(i, nic)| nic.gpus.contains(gpu) && !unhealthy.contains(i))
+        .map(|(_, nic)| nic.name.clone())
+}
+
+fn torchrun(contexts: &[Context]) -> Vec<(String, String)> {
+    let Some(first) = contexts.first() else { return Vec::new() };
+    let mut hosts: Vec<&str> = contexts.iter().map(|context| context.host.as_str()).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    let per_host = first.gpus.len();
+    if hosts.len() < contexts.len() || contexts.iter().any(|c| c.gpus.len() != per_host) {
         return Vec::new();
     }
-    environment
+    contexts
         .iter()
         .enumerate()
-        .map(|(rank, (host, variables))| {
+        .map(|(rank, context)| {
             let command = format!(
-                "{variables} torchrun --nnodes={} --nproc-per-node={} --node-rank={rank} --master-addr={master} --master-port=29500 train.py",
-                shares.len(),
-                first.len()
+                "{} torchrun --nnodes={} --nproc-per-node={per_host} --node-rank={rank} --master-addr={} --master-port=29500 train.py",
+                context.environment,
+                contexts.len(),
+                first.host
             );
-            (host.clone(), command)
+            (context.host.clone(), command)
         })
         .collect()
 }

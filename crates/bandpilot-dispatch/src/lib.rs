@@ -14,11 +14,14 @@ pub mod answer;
 pub mod baselines;
 pub mod classes;
 pub mod launch;
+pub mod limits;
+pub mod parallel;
 pub mod scene;
 pub mod scope;
 pub mod search;
 
 pub use answer::{Answer, AnswerOptions, dispatch};
+pub use parallel::{Parallel, ParallelAnswer, dispatch_parallel};
 pub use scene::Scene;
 pub use scope::{Impossible, Scope};
-pub use search::{Found, Outcome, SearchOptions, search};
+pub use search::{Found, NotFound, Outcome, SearchOptions, search};

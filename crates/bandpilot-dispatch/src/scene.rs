@@ -1,7 +1,7 @@
 //! The running jobs as the contention model sees them, and what a set would get and cost beside them.
 
 use bandpilot_core::{ClusterState, Demand, GpuMask, HostId, Placement};
-use bandpilot_model::{Aggregate, ContentionModel, Meeting, Predictor};
+use bandpilot_model::{Aggregate, ContentionModel, Groups, Meeting, Predictor};
 
 /// A running job that spans hosts (others do not contend).
 #[derive(Debug, Clone)]
@@ -25,6 +25,8 @@ pub struct Effective {
     pub effective: f64,
     /// Index in the state's list of the job that decides, if any does.
     pub deciding_job: Option<usize>,
+    /// Seconds a step of what goes on inside the hosts besides the rings; 0 without groups.
+    pub inner_seconds: f64,
 }
 
 /// What a running job would lose.
@@ -54,6 +56,8 @@ impl<'a> Scene<'a> {
         contention: &'a dyn ContentionModel,
         state: &ClusterState,
     ) -> Self {
+        // Where rings run side by side, all is seen as what falls to one of them.
+        let rings = predictor.groups().map_or(1, Groups::unit) as f64;
         let jobs: Vec<CrossHostJob> = state
             .jobs
             .iter()
@@ -67,7 +71,7 @@ impl<'a> Scene<'a> {
                     match job.demand {
                         Demand::Fraction(share) => share * alone,
                         // A job cannot use more than it reaches alone.
-                        Demand::GBytesPerS(value) => value.min(alone),
+                        Demand::GBytesPerS(value) => (value / rings).min(alone),
                     }
                 },
                 before: 0.0,
@@ -114,9 +118,12 @@ impl<'a> Scene<'a> {
     /// What `set` gets.
     pub fn effective(&self, set: &Placement) -> Effective {
         let isolated = self.predictor.isolated(set);
+        let inner =
+            set.shares().iter().map(|(host, mask)| self.predictor.inner_seconds(*host, *mask));
+        let inner_seconds = inner.fold(0.0, f64::max);
         let met = self.met_by(set, usize::MAX);
         if !set.is_cross_host() || met.is_empty() {
-            return Effective { isolated, effective: isolated, deciding_job: None };
+            return Effective { isolated, effective: isolated, deciding_job: None, inner_seconds };
         }
         let meetings: Vec<Meeting> = met
             .iter()
@@ -124,7 +131,7 @@ impl<'a> Scene<'a> {
             .collect();
         let (effective, deciding) = self.contention.effective(self.predictor, isolated, &meetings);
         let deciding_job = deciding.map(|meeting| self.jobs[met[meeting]].index);
-        Effective { isolated, effective, deciding_job }
+        Effective { isolated, effective, deciding_job, inner_seconds }
     }
 
     /// What each running job that meets `set` would lose; jobs that lose nothing are listed too.

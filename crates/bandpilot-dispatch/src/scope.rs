@@ -7,13 +7,16 @@ use bandpilot_core::{Cluster, ClusterState, GpuMask, HostId, Request};
 pub struct Scope {
     /// Usable GPUs by host.
     pub usable: Vec<GpuMask>,
+    /// A host gives a multiple of so many GPUs.
+    pub unit: usize,
 }
 
 /// A request that cannot be met, the constraint that binds, and what would be possible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Impossible {
-    /// Which constraint binds: `gpus`, `gpu-model`, `include`, `exclude`, `hosts`, `max-hosts`, `uniform`, `min-busbw`.
+    /// Which constraint binds: `gpus`, `gpu-model`, `include`, `exclude`, `hosts`, `max-hosts`, `uniform`,
+    /// `gpus-per-instance`, `protect`, `spare-hosts`, `min-busbw`, `parallel`.
     pub constraint: &'static str,
     /// What is wrong.
     pub message: String,
@@ -37,13 +40,22 @@ impl Scope {
                 mask.without(united(&request.exclude, host))
             })
             .collect();
-        Self { usable }
+        Self { usable, unit: request.multiple_of.max(1) }
     }
 
-    /// Free counts of the hosts that have any, largest first.
+    /// So many of the host's usable GPUs can be part of a set.
+    pub fn capacity(&self, mask: GpuMask) -> usize {
+        mask.count() / self.unit * self.unit
+    }
+
+    /// Usable counts of the hosts that have any, largest first.
     pub fn counts(&self) -> Vec<usize> {
-        let mut counts: Vec<usize> =
-            self.usable.iter().map(|mask| mask.count()).filter(|&count| count > 0).collect();
+        let mut counts: Vec<usize> = self
+            .usable
+            .iter()
+            .map(|mask| self.capacity(*mask))
+            .filter(|&count| count > 0)
+            .collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
         counts
     }
@@ -51,12 +63,16 @@ impl Scope {
     /// The numbers of hosts that the request may be spread over, given these usable GPUs.
     pub fn host_counts(&self, request: &Request) -> Vec<usize> {
         let counts = self.counts();
-        let most = request.max_hosts.unwrap_or(usize::MAX).min(counts.len()).min(request.gpus);
+        let most =
+            request.max_hosts.unwrap_or(usize::MAX).min(counts.len()).min(request.gpus / self.unit);
+        if !request.gpus.is_multiple_of(self.unit) {
+            return Vec::new();
+        }
         (1..=most)
             .filter(|&k| request.hosts.is_none_or(|hosts| hosts == k))
             .filter(|&k| {
                 if request.uniform {
-                    request.gpus.is_multiple_of(k) && counts[k - 1] >= request.gpus / k
+                    request.gpus.is_multiple_of(k * self.unit) && counts[k - 1] >= request.gpus / k
                 } else {
                     counts[..k].iter().sum::<usize>() >= request.gpus
                 }
@@ -94,11 +110,12 @@ fn impossible(
 
 /// Too few GPUs at all: adds the constraints one by one and names the first under which they no longer suffice.
 fn not_enough(cluster: &Cluster, state: &ClusterState, request: &Request) -> Option<Impossible> {
-    let stages: [(&'static str, &str); 4] = [
+    let stages: [(&'static str, &str); 5] = [
         ("gpus", "are free"),
         ("gpu-model", "are free and of the model"),
         ("include", "are free among those included"),
         ("exclude", "are free and not excluded"),
+        ("gpus-per-instance", "are free on hosts in whole instances"),
     ];
     let mut relaxed = Request::gpus(request.gpus);
     let mut before = 0;
@@ -107,6 +124,7 @@ fn not_enough(cluster: &Cluster, state: &ClusterState, request: &Request) -> Opt
             "gpu-model" => relaxed.gpu_model.clone_from(&request.gpu_model),
             "include" => relaxed.include.clone_from(&request.include),
             "exclude" => relaxed.exclude.clone_from(&request.exclude),
+            "gpus-per-instance" => relaxed.multiple_of = request.multiple_of,
             _ => {}
         }
         let available: usize = Scope::new(cluster, state, &relaxed).counts().iter().sum();
@@ -124,7 +142,10 @@ fn not_enough(cluster: &Cluster, state: &ClusterState, request: &Request) -> Opt
             } else {
                 format!("at most {available} GPUs")
             };
-            if constraint != "gpus" {
+            if constraint == "gpus-per-instance" {
+                let unit = request.multiple_of;
+                possible = format!("at most {} instances of {unit} GPUs", available / unit);
+            } else if constraint != "gpus" {
                 possible = format!("{possible}; {before} without --{constraint}");
             }
             return Some(impossible(

@@ -44,6 +44,8 @@ pub struct SearchOptions<'a> {
     pub runner_up: bool,
     /// Give up after this many steps of the search; a step is 10 to 100 ns of work.
     pub most_steps: u64,
+    /// Sets for which this is false are not wanted. The certificate counts them all the same.
+    pub allowed: &'a dyn Fn(&Placement) -> bool,
     /// Asked now and then; `true` ends the search with what it has.
     pub should_stop: &'a dyn Fn() -> bool,
 }
@@ -54,6 +56,7 @@ impl Default for SearchOptions<'_> {
             objective: Objective::Effective,
             runner_up: false,
             most_steps: 2_000_000,
+            allowed: &|_| true,
             should_stop: &|| false,
         }
     }
@@ -70,7 +73,7 @@ pub struct Found {
     pub effective: f64,
     /// What the running jobs lose together, GB/s.
     pub harm: f64,
-    /// What the objective makes of it, GB/s.
+    /// What the objective makes of it: GB/s, or with groups steps per second.
     pub objective: f64,
 }
 
@@ -81,7 +84,7 @@ pub struct Outcome {
     pub best: Found,
     /// The best set of another shape (counts per host type), if asked for and there is one.
     pub runner_up: Option<Found>,
-    /// No set is worth more than this under the model, GB/s; `None` if hosts with very many unlike GPUs
+    /// No set is worth more than this under the model, in the unit of the objective; `None` if hosts with very many unlike GPUs
     /// kept some subsets from being looked at.
     pub upper_bound: Option<f64>,
     /// The best set is proven to be optimal.
@@ -90,16 +93,27 @@ pub struct Outcome {
     pub steps: u64,
 }
 
-/// Finds the best set; `None` if no set meets the request.
+/// Nothing was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotFound {
+    /// There is no set that meets the request and is allowed; else the search ended before it found one.
+    pub proven: bool,
+}
+
+/// Finds the best set.
+///
+/// # Errors
+/// If none was found.
 pub fn search(
     scene: &Scene<'_>,
     scope: &Scope,
     request: &Request,
     options: &SearchOptions<'_>,
-) -> Option<Outcome> {
+) -> Result<Outcome, NotFound> {
     let host_counts = scope.host_counts(request);
     let mut found = Incumbents::new(scene, options);
     let mut exhaustive = true;
+    let mut beaten_left_out = false;
     if host_counts.first() == Some(&1) {
         exhaustive &= inside_hosts(scene, scope, request.gpus, &mut found);
     }
@@ -108,13 +122,17 @@ pub fn search(
     if !across.is_empty() {
         let classes = classes::classify(scene, scope);
         exhaustive &= classes.iter().all(|class| class.exhaustive);
+        beaten_left_out = classes.iter().any(|class| class.beaten_left_out);
         for set in [
-            baselines::balanced(&scope.usable, request.gpus),
-            baselines::most_compact(&scope.usable, request.gpus),
+            baselines::balanced(&scope.usable, request.gpus, scope.unit),
+            baselines::most_compact(&scope.usable, request.gpus, scope.unit),
         ] {
             let counts: Vec<usize> = set.shares().iter().map(|(_, mask)| mask.count()).collect();
             let even = counts.iter().all(|c| *c == counts[0]);
-            if across.contains(&set.hosts()) && (even || !request.uniform) {
+            if set.gpus() == request.gpus
+                && across.contains(&set.hosts())
+                && (even || !request.uniform)
+            {
                 found.offer(set);
             }
         }
@@ -126,10 +144,14 @@ pub fn search(
             ended = cells::across_hosts(scene, &classes, request, &across, options, &mut found);
         }
     }
-    let (best, runner_up) = found.into_sets()?;
-    let upper_bound = exhaustive.then_some(best.objective.max(ended.bound));
-    Some(Outcome {
-        proven: exhaustive && ended.bound <= best.objective,
+    // Where a set was not allowed, one that it beats may be.
+    let unseen = if beaten_left_out { ended.bound.max(found.refused()) } else { ended.bound };
+    let Some((best, runner_up)) = found.into_sets() else {
+        return Err(NotFound { proven: exhaustive && unseen == f64::NEG_INFINITY });
+    };
+    let upper_bound = exhaustive.then_some(best.objective.max(unseen));
+    Ok(Outcome {
+        proven: exhaustive && unseen <= best.objective,
         upper_bound,
         best,
         runner_up,
@@ -159,13 +181,11 @@ fn inside_hosts(
         if gpus > 1 && gpus < free.count() && predictor.subsets_differ(host) {
             let (masks, all) = classes::subsets(scene, host, free, gpus);
             exhaustive &= all;
-            let better = |best: GpuMask, mask: GpuMask| {
-                if predictor.inside(host, mask) > predictor.inside(host, best) {
-                    mask
-                } else {
-                    best
-                }
+            let worth = |mask: GpuMask| {
+                predictor.score(predictor.inside(host, mask), predictor.inner_seconds(host, mask))
             };
+            let better =
+                |best: GpuMask, mask: GpuMask| if worth(mask) > worth(best) { mask } else { best };
             mask = masks.into_iter().reduce(better).unwrap_or(mask);
         }
         found.offer(Placement::new([(host, mask)]));

@@ -169,7 +169,7 @@ fn score_case(
         let start = now_us();
         let chosen = match *policy {
             "bandpilot" => choose(predictor, case),
-            "balanced" => baselines::balanced(&case.free, case.gpus),
+            "balanced" => baselines::balanced(&case.free, case.gpus, 1),
             "topo" => baselines::topo(&truth.cluster, &case.free, case.gpus),
             "default" => baselines::default(&case.free, case.gpus),
             _ => baselines::random(&case.free, case.gpus, &mut rng),

@@ -11,7 +11,7 @@ use crate::physics::CrossPhysics;
 use crate::residual::{Features, Hyperparameters, Residual};
 
 /// Version that this program writes, and the newest that it reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 const FORMAT: &str = "bandpilot-model";
 
 /// Why a model file was refused.
@@ -210,12 +210,15 @@ pub fn read(text: &str) -> Result<BandwidthModel, ModelFileError> {
         let message = format!("format is '{}', not '{FORMAT}'", head.format);
         return Err(fault("format", message, "give a file written by 'bandpilot fit'"));
     }
-    if head.version > VERSION || head.version == 0 {
-        let message = format!(
-            "model version {} is not known; this program reads 1 to {VERSION}",
-            head.version
-        );
-        return Err(fault("version", message, "update bandpilot, or fit the model again"));
+    if head.version != VERSION {
+        let message =
+            format!("model version {} is not known; this program reads {VERSION}", head.version);
+        let mend = if head.version < VERSION {
+            "fit the model again from its measurements: the constants have another meaning now"
+        } else {
+            "update bandpilot, or fit the model again"
+        };
+        return Err(fault("version", message, mend));
     }
     let file: File = serde_json::from_str(text).map_err(|e| syntax(&e, "fit the model again"))?;
     build(file)
@@ -399,7 +402,8 @@ mod tests {
         let text = write(&model());
         for (from, to, field) in [
             ("bandpilot-model", "other", "format"),
-            ("\"version\": 1", "\"version\": 2", "version"),
+            ("\"version\": 2", "\"version\": 3", "version"),
+            ("\"version\": 2", "\"version\": 1", "version"),
             ("all_reduce", "all", "collective"),
             ("12.3", "-12.3", "local[0]"),
             ("\"count\": 2", "\"count\": 3", "cross[0]"),

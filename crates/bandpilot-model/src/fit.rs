@@ -289,14 +289,7 @@ pub(crate) fn observe(model: &BandwidthModel, cluster: &Cluster) -> Vec<CrossObs
             let all: Aggregate = shares.iter().collect();
             Some(CrossObservation {
                 entry: entry.clone(),
-                input: CrossInput {
-                    hosts: all.hosts,
-                    gpus: all.gpus,
-                    injection: all.injection,
-                    plateau: all.plateau,
-                    switch_cap: all.switch_cap,
-                    bytes: entry.bytes,
-                },
+                input: predictor.input(&all),
                 features: Features {
                     hosts: all.hosts as u32,
                     rails: all.rails,

@@ -10,6 +10,7 @@ pub mod contention;
 pub mod cross_validation;
 pub mod file;
 pub mod fit;
+pub mod groups;
 pub mod local;
 pub mod model;
 mod optimise;
@@ -20,6 +21,7 @@ pub mod share;
 
 pub use contention::{ContentionModel, Meeting, MeetingBound, VirtualMerge};
 pub use fit::{FitError, FitOptions, FitReport, fit};
+pub use groups::{Groups, Traffic};
 pub use model::{BandwidthModel, ErrorBands};
 pub use predictor::{Bottleneck, CrossBounds, Evidence, Prediction, Predictor};
 pub use share::{Aggregate, Share};

@@ -4,7 +4,9 @@
 //! per host type suffice. Without any measurement the link classes decide: the NVLinks that every GPU
 //! has inside the subset where they form a ring, else the worst PCIe class that a ring must cross.
 
-use bandpilot_core::{GpuMask, HostType, LinkClass, Links, MAX_GPUS_PER_HOST};
+use bandpilot_core::{Collective, GpuMask, HostType, LinkClass, Links, MAX_GPUS_PER_HOST};
+
+use crate::physics::LatencyShape;
 
 /// Bytes of the message that "large" stands for: the size at which bandwidth has flattened.
 pub const LARGE_MESSAGE_BYTES: u64 = 2 << 30;
@@ -15,59 +17,121 @@ const LATENCY_PER_RANK_US: f64 = 5.0;
 const NVLINK_GBYTES_PER_S: f64 = 20.0;
 /// NVLinks that a GPU has: 6 (V100), 12 (A100), 18 (H100, B200).
 const MOST_NVLINKS_OF_A_GPU: usize = 18;
-/// Share of the plateau of 8 GPUs by number of GPUs, H100 at 2 GiB (network figures of the project).
-const SWITCH_SHARE: [f64; 9] = [0.0, 0.0, 0.725, 0.753, 0.765, 0.867, 0.913, 0.970, 1.0];
+/// Share of the `all_reduce` plateau of a full host by number of GPUs in eighths. NVSwitch with in-switch reduction
+/// (NVLS) is worse with few GPUs, a plain ring is not. H100 as measured at 2 GiB, B200 from 4 GPUs on (network
+/// figures of the project).
+const NVLS_SHARE: [f64; 9] = [0.0, 0.0, 0.725, 0.753, 0.765, 0.867, 0.913, 0.970, 1.0];
+const NVLS_SHARE_BLACKWELL: [f64; 9] = [0.0, 0.0, 0.803, 0.803, 0.803, 0.809, 0.928, 0.968, 1.0];
+const RING_SHARE: [f64; 9] = [0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+/// Share of the NVSwitch plateau that the inner part of a tree across two hosts reaches without in-switch reduction:
+/// two A100 hosts measure 190 to 191 GB/s where one measures 235 (network figures of the project).
+const TREE_SHARE_WITHOUT_NVLS: f64 = 0.845;
 
-/// Measured `all_reduce` plateau of a full NVSwitch host, GB/s: public figures per GPU model.
-pub fn switch_plateau(gpu_model: &str) -> f64 {
+/// What the NVSwitch of a full host gives at large messages, GB/s busbw.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SwitchPlateaus {
+    /// `all_reduce`.
+    pub all_reduce: f64,
+    /// Collectives that go round a ring: no in-switch reduction.
+    pub ring: f64,
+    /// The inner part of a tree across two hosts.
+    pub tree: f64,
+    shares: [f64; 9],
+}
+
+/// Plateaus of a full NVSwitch host: public figures per GPU model; those of an A100 for an unknown one.
+pub fn switch_plateaus(gpu_model: &str) -> SwitchPlateaus {
     let model = gpu_model.to_ascii_uppercase();
-    let known = [
-        ("GB200", 835.0),
-        ("GB300", 835.0),
-        ("B200", 838.0),
-        ("B300", 838.0),
-        ("GH200", 473.0),
-        ("H200", 473.0),
-        ("H100", 473.0),
-        ("H20", 473.0),
-        ("H800", 200.0),
-        ("A800", 160.0),
-        ("A100", 235.0),
-        ("V100", 125.0),
+    // Ring figures: NCCL's usable NVLink bandwidth of a GPU (links x 20.6 or 40.1 GB/s).
+    let nvls: [(&str, f64, f64, [f64; 9]); 9] = [
+        ("GB200", 835.0, 716.0, NVLS_SHARE_BLACKWELL),
+        ("GB300", 835.0, 716.0, NVLS_SHARE_BLACKWELL),
+        ("B200", 838.0, 716.0, NVLS_SHARE_BLACKWELL),
+        ("B300", 838.0, 716.0, NVLS_SHARE_BLACKWELL),
+        ("GH200", 473.0, 368.0, NVLS_SHARE),
+        ("H200", 473.0, 368.0, NVLS_SHARE),
+        ("H100", 473.0, 368.0, NVLS_SHARE),
+        ("H20", 473.0, 368.0, NVLS_SHARE),
+        ("H800", 200.0, 165.0, NVLS_SHARE),
     ];
-    known.iter().find(|(name, _)| model.contains(name)).map_or(235.0, |(_, value)| *value)
+    if let Some((_, all_reduce, ring, shares)) = nvls.into_iter().find(|e| model.contains(e.0)) {
+        return SwitchPlateaus { all_reduce, ring, tree: all_reduce, shares };
+    }
+    let rings = [("A800", 160.0), ("A100", 235.0), ("V100", 125.0)];
+    let ring = rings.iter().find(|(name, _)| model.contains(name)).map_or(235.0, |(_, v)| *v);
+    let tree = ring * TREE_SHARE_WITHOUT_NVLS;
+    SwitchPlateaus { all_reduce: ring, ring, tree, shares: RING_SHARE }
+}
+
+impl SwitchPlateaus {
+    /// The plateau of `count` of a host's `gpus` GPUs.
+    fn of(&self, collective: Collective, count: usize, gpus: usize) -> f64 {
+        if collective != Collective::AllReduce {
+            return self.ring;
+        }
+        let eighths = 8.0 * count as f64 / gpus.max(2) as f64;
+        let at = (count as f64).min(eighths.max(2.0));
+        let low = at.floor() as usize;
+        let high = (low + 1).min(8);
+        let shares = &self.shares;
+        self.all_reduce * (shares[low] + (shares[high] - shares[low]) * (at - low as f64))
+    }
 }
 
 /// Estimated large-message busbw of `mask` on a host of this type with no measurement, GB/s; 0 for fewer than two GPUs.
-pub fn physics_plateau(host_type: &HostType, mask: GpuMask) -> f64 {
+pub fn physics_plateau(host_type: &HostType, mask: GpuMask, collective: Collective) -> f64 {
     let count = mask.count();
     if count < 2 {
         return 0.0;
     }
     match &host_type.links {
         Links::NvSwitch => {
-            let eighths = 8.0 * count as f64 / host_type.gpus.max(2) as f64;
-            let at = (count as f64).min(eighths.max(2.0));
-            let low = at.floor() as usize;
-            let high = (low + 1).min(8);
-            let share =
-                SWITCH_SHARE[low] + (SWITCH_SHARE[high] - SWITCH_SHARE[low]) * (at - low as f64);
-            switch_plateau(&host_type.gpu_model) * share
+            switch_plateaus(&host_type.gpu_model).of(collective, count, host_type.gpus)
         }
-        Links::Matrix(_) => mesh_plateau(host_type, mask),
+        Links::Matrix(_) => match collective {
+            Collective::SendRecv => weakest_pair(host_type, ring_order(mask)),
+            Collective::AllToAll if !all_pairs_nvlinked(host_type, mask) => {
+                weakest_pair(host_type, pairs(mask))
+            }
+            _ => mesh_plateau(host_type, mask),
+        },
     }
 }
 
 /// `physics_plateau` at a message size: latency added.
-pub fn physics(host_type: &HostType, mask: GpuMask, bytes: u64) -> f64 {
-    let plateau = physics_plateau(host_type, mask);
+pub fn physics(host_type: &HostType, mask: GpuMask, collective: Collective, bytes: u64) -> f64 {
+    let plateau = physics_plateau(host_type, mask, collective);
     if plateau <= 0.0 {
         return 0.0;
     }
-    let n = mask.count() as f64;
-    let moved = bytes as f64 * 2.0 * (n - 1.0) / n;
-    let seconds = moved / (plateau * 1e9) + (LATENCY_US + LATENCY_PER_RANK_US * n) * 1e-6;
+    let n = mask.count();
+    let moved = bytes as f64 * collective.busbw_factor(n);
+    let latency_us = LatencyShape::of(collective).scale(LATENCY_US, LATENCY_PER_RANK_US, n);
+    let seconds = moved / (plateau * 1e9) + latency_us * 1e-6;
     moved / seconds / 1e9
+}
+
+/// Every pair once, lower GPU first.
+fn pairs(mask: GpuMask) -> impl Iterator<Item = (usize, usize)> {
+    mask.iter().flat_map(move |a| mask.iter().filter(move |&b| b > a).map(move |b| (a, b)))
+}
+
+/// The pairs that `sendrecv` uses: each GPU and the next, the last and the first.
+fn ring_order(mask: GpuMask) -> impl Iterator<Item = (usize, usize)> {
+    mask.iter().zip(mask.iter().skip(1).chain(mask.lowest(1).iter()))
+}
+
+fn weakest_pair(host_type: &HostType, pairs: impl Iterator<Item = (usize, usize)>) -> f64 {
+    if let Some(links) = switched_links(host_type) {
+        return f64::from(links) * NVLINK_GBYTES_PER_S;
+    }
+    pairs
+        .map(|(a, b)| pcie_gbytes_per_s(host_type.link(a, b).unwrap_or(LinkClass::Sys)))
+        .fold(f64::INFINITY, f64::min)
+}
+
+fn all_pairs_nvlinked(host_type: &HostType, mask: GpuMask) -> bool {
+    pairs(mask).all(|(a, b)| matches!(host_type.link(a, b), Some(LinkClass::Nv(_))))
 }
 
 fn mesh_plateau(host_type: &HostType, mask: GpuMask) -> f64 {
@@ -166,7 +230,7 @@ mod tests {
             .nvswitch()
             .build();
         let v100 = &cluster.host_types[0];
-        let at = |mask: u64| physics_plateau(v100, GpuMask(mask));
+        let at = |mask: u64| physics_plateau(v100, GpuMask(mask), Collective::AllReduce);
         assert_eq!(at(0b101), 40.0);
         assert_eq!(at(0b1111), 80.0);
         assert_eq!(at(0b1_0001), 6.0);
@@ -176,11 +240,17 @@ mod tests {
         let rows: Vec<String> = (0..8).map(row).collect();
         let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
         let a800 = ClusterBuilder::new("t").host_type("a800", "A800", 8).matrix(&rows).build();
-        assert_eq!(physics_plateau(&a800.host_types[0], GpuMask::first(8)), 160.0);
-        assert_eq!(physics_plateau(&a800.host_types[0], GpuMask::first(2)), 160.0);
+        assert_eq!(
+            physics_plateau(&a800.host_types[0], GpuMask::first(8), Collective::AllReduce),
+            160.0
+        );
+        assert_eq!(
+            physics_plateau(&a800.host_types[0], GpuMask::first(2), Collective::AllReduce),
+            160.0
+        );
         let h100 = &cluster.host_types[1];
-        assert_eq!(physics_plateau(h100, GpuMask::first(8)), 473.0);
-        assert!(physics(h100, GpuMask::first(8), 16 << 20) < 260.0);
-        assert_eq!(physics(h100, GpuMask::first(1), 16 << 20), 0.0);
+        assert_eq!(physics_plateau(h100, GpuMask::first(8), Collective::AllReduce), 473.0);
+        assert!(physics(h100, GpuMask::first(8), Collective::AllReduce, 16 << 20) < 260.0);
+        assert_eq!(physics(h100, GpuMask::first(1), Collective::AllReduce, 16 << 20), 0.0);
     }
 }

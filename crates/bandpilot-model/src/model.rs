@@ -85,6 +85,21 @@ impl Default for ErrorBands {
 }
 
 impl ErrorBands {
+    /// For a collective that was never measured: as far as the physics was off on published figures of clusters that it
+    /// was not made from.
+    pub fn unmeasured_collective() -> Self {
+        Self {
+            source: "this collective was not measured; a rough figure".to_owned(),
+            one_host: 0.2,
+            inside_mesh: 0.5,
+            two_hosts_even: 0.35,
+            two_hosts_uneven: 0.35,
+            many_hosts_even: 0.35,
+            many_hosts_uneven: 0.5,
+            measured: 0.02,
+        }
+    }
+
     /// All bands.
     pub fn values(&self) -> [f64; 7] {
         [
@@ -145,6 +160,26 @@ impl BandwidthModel {
             local: Vec::new(),
             cross: Vec::new(),
             bands: ErrorBands::default(),
+        }
+    }
+
+    /// The model of another collective: the constants of this one with the cost shape of the other, and no measurement.
+    #[must_use]
+    pub fn for_collective(&self, collective: Collective) -> Self {
+        if collective == self.collective {
+            return self.clone();
+        }
+        Self {
+            description: format!(
+                "physics of {collective}, not measured; constants from: {}",
+                self.description
+            ),
+            collective,
+            physics: self.physics.clone(),
+            residual: Residual::none(),
+            local: Vec::new(),
+            cross: Vec::new(),
+            bands: ErrorBands::unmeasured_collective(),
         }
     }
 }

@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use bandpilot_core::{Cluster, GpuMask, HostId, HostTypeId, Links, Placement};
+use bandpilot_core::{Cluster, Collective, GpuMask, HostId, HostTypeId, Links, Placement};
 use rustc_hash::FxHashMap;
 
+use crate::groups::Groups;
 use crate::local::{self, LARGE_MESSAGE_BYTES};
 use crate::model::BandwidthModel;
 use crate::physics::{CrossInput, Limit};
@@ -102,7 +103,7 @@ struct LocalTables {
 #[derive(Debug, Clone, Copy)]
 struct Measured {
     hosts: usize,
-    gpus: usize,
+    ranks: usize,
     busbw: f64,
 }
 
@@ -112,6 +113,7 @@ pub struct Predictor<'a> {
     model: &'a BandwidthModel,
     cluster: &'a Cluster,
     bytes: u64,
+    groups: Option<Groups<'a>>,
     tables: LocalTables,
     measured: FxHashMap<u64, Measured>,
     /// Best measured value by types and numbers of GPUs.
@@ -131,10 +133,30 @@ pub struct Predictor<'a> {
 impl<'a> Predictor<'a> {
     /// Prepares `model` for `cluster` at `bytes`.
     pub fn new(model: &'a BandwidthModel, cluster: &'a Cluster, bytes: u64) -> Self {
+        Self::build(model, cluster, bytes, None)
+    }
+
+    /// Prepares `model` for rings that run side by side, in units of one group of `groups`: all bandwidths are those
+    /// of one ring.
+    pub fn with_groups(
+        model: &'a BandwidthModel,
+        cluster: &'a Cluster,
+        groups: Groups<'a>,
+    ) -> Self {
+        Self::build(model, cluster, groups.ring_traffic.bytes, Some(groups))
+    }
+
+    fn build(
+        model: &'a BandwidthModel,
+        cluster: &'a Cluster,
+        bytes: u64,
+        groups: Option<Groups<'a>>,
+    ) -> Self {
         let mut predictor = Self {
             model,
             cluster,
             bytes,
+            groups,
             tables: local_tables(model, cluster),
             measured: FxHashMap::default(),
             measured_by_size: FxHashMap::default(),
@@ -159,7 +181,31 @@ impl<'a> Predictor<'a> {
         self.bytes
     }
 
-    /// The model's error bands.
+    /// The groups that sets are made of, if rings run side by side.
+    pub fn groups(&self) -> Option<&Groups<'a>> {
+        self.groups.as_ref()
+    }
+
+    /// The collective.
+    pub fn collective(&self) -> Collective {
+        self.model.collective
+    }
+
+    /// GPUs that stay together in a host and of which each ring has one.
+    fn unit(&self) -> usize {
+        self.groups.as_ref().map_or(1, Groups::unit)
+    }
+
+    /// What an objective makes of a bandwidth and of what goes on inside the hosts: the bandwidth itself, or with groups
+    /// steps per second. Never falls with the bandwidth, never grows with the seconds.
+    pub fn score(&self, busbw: f64, inner_seconds: f64) -> f64 {
+        match &self.groups {
+            None => busbw,
+            Some(groups) => 1.0 / groups.step_seconds(busbw, inner_seconds).max(1e-12),
+        }
+    }
+
+    /// The model behind it.
     pub fn model(&self) -> &'a BandwidthModel {
         self.model
     }
@@ -175,20 +221,32 @@ impl<'a> Predictor<'a> {
         }
     }
 
-    /// Isolated busbw inside one host, GB/s; 0 for fewer than two GPUs.
+    /// Isolated busbw inside one host, GB/s; 0 for fewer than two GPUs (with groups: for fewer than two).
     pub fn inside(&self, host: HostId, mask: GpuMask) -> f64 {
-        if mask.count() < 2 {
+        if mask.count() < 2 * self.unit() {
             return 0.0;
         }
         if let Some(value) = self.insides.borrow().get(&(host.0, mask.0)) {
             return *value;
         }
-        let value = self.compute_inside(host, mask);
+        let value = match &self.groups {
+            None => self.one_ring_inside(host, mask),
+            Some(groups) => {
+                let rings = groups.rings(&groups.split(host, mask));
+                let values = rings.into_iter().map(|ring| self.one_ring_inside(host, ring));
+                values.fold(f64::INFINITY, f64::min)
+            }
+        };
         self.insides.borrow_mut().insert((host.0, mask.0), value);
         value
     }
 
-    fn compute_inside(&self, host: HostId, mask: GpuMask) -> f64 {
+    /// Seconds a step of what goes on inside a host besides the rings; 0 without groups.
+    pub fn inner_seconds(&self, host: HostId, mask: GpuMask) -> f64 {
+        self.share(host, mask).inner_seconds
+    }
+
+    fn one_ring_inside(&self, host: HostId, mask: GpuMask) -> f64 {
         let host_type = self.cluster.host(host).host_type;
         let ratio = self
             .tables
@@ -197,7 +255,8 @@ impl<'a> Predictor<'a> {
             .map(|ratios| interpolate(ratios, self.bytes))
             .or_else(|| self.type_ratio(host_type, mask, self.bytes));
         let ratio = ratio.or_else(|| self.tables.typical.get(&host_type.0).copied());
-        local::physics(self.cluster.type_of(host), mask, self.bytes) * ratio.unwrap_or(0.0).exp()
+        local::physics(self.cluster.type_of(host), mask, self.collective(), self.bytes)
+            * ratio.unwrap_or(0.0).exp()
     }
 
     /// True if which GPUs of the host are taken can change an answer inside it: PCIe and mesh hosts, and hosts
@@ -286,7 +345,9 @@ impl<'a> Predictor<'a> {
     pub fn is_measured(&self, set: &Placement) -> bool {
         match set.shares() {
             [] => false,
-            [(host, mask)] => self.tables.by_host.contains_key(&(host.0, mask.0)),
+            [(host, mask)] => {
+                self.groups.is_none() && self.tables.by_host.contains_key(&(host.0, mask.0))
+            }
             shares => {
                 let set = shares.iter().fold(Aggregate::EMPTY, |set, (host, mask)| {
                     set.with(&self.share(*host, *mask), 1)
@@ -359,16 +420,21 @@ impl<'a> Predictor<'a> {
     fn measured_value(&self, set: &Aggregate) -> Option<f64> {
         self.measured
             .get(&set.key)
-            .filter(|entry| entry.hosts == set.hosts && entry.gpus == set.gpus)
+            .filter(|entry| entry.hosts == set.hosts && entry.ranks == set.ranks)
             .map(|entry| entry.busbw)
     }
 
-    fn input(&self, set: &Aggregate) -> CrossInput {
+    pub(crate) fn input(&self, set: &Aggregate) -> CrossInput {
         CrossInput {
+            collective: self.collective(),
             hosts: set.hosts,
-            gpus: set.gpus,
+            ranks: set.ranks,
+            least_ranks: set.least_ranks,
             injection: set.injection,
-            plateau: set.plateau,
+            nic_per_gpu: set.nic_per_gpu,
+            nic_rate: set.nic_rate,
+            tree_plateau: set.tree_plateau,
+            ring_plateau: set.ring_plateau,
             switch_cap: set.switch_cap,
             bytes: self.bytes,
         }
@@ -397,13 +463,26 @@ impl<'a> Predictor<'a> {
         let ratio = self
             .type_ratio(host_type, mask, LARGE_MESSAGE_BYTES)
             .or_else(|| self.tables.typical.get(&host_type.0).copied());
-        local::physics(kind, mask, LARGE_MESSAGE_BYTES) * ratio.unwrap_or(0.0).exp()
+        local::physics(kind, mask, self.collective(), LARGE_MESSAGE_BYTES)
+            * ratio.unwrap_or(0.0).exp()
     }
 
     fn compute_share(&self, host: HostId, mask: GpuMask) -> Share {
+        let mut share = self.share_of_rings(host, mask, self.unit());
+        if let Some(groups) = &self.groups
+            && mask.count().is_multiple_of(groups.unit())
+        {
+            share.inner_seconds = groups.inner_seconds(host, &groups.split(host, mask));
+        }
+        share
+    }
+
+    /// The view of one of `unit` rings that run side by side and share the host's NICs.
+    fn share_of_rings(&self, host: HostId, mask: GpuMask, unit: usize) -> Share {
         let host_type = self.cluster.host(host).host_type;
         let kind = self.cluster.type_of(host);
         let count = mask.count();
+        let ranks = count.div_ceil(unit);
         let switched = matches!(kind.links, Links::NvSwitch);
         let unhealthy = &self.cluster.host(host).unhealthy_nics;
         let healthy = kind.nics.iter().enumerate().filter(|(i, _)| !unhealthy.contains(i));
@@ -419,21 +498,35 @@ impl<'a> Predictor<'a> {
             (true, true) => fallback,
             (true, false) => NO_NIC_GBYTES_PER_S,
         };
-        let eighth = (8 * count).div_ceil(kind.gpus.max(1)).clamp(1, 8);
+        let eighth = (8 * ranks).div_ceil(kind.gpus.max(1)).clamp(1, 8);
         let when =
             |wanted: bool, value: &dyn Fn() -> f64| if wanted { value() } else { f64::INFINITY };
+        let plateaus = local::switch_plateaus(&kind.gpu_model);
+        // Of the full host, scaled as measurements of this collective say.
+        let full = when(switched && kind.gpus > 1, &|| self.switch_bandwidth(host_type, kind.gpus));
+        let all_reduce = if self.collective() == Collective::AllReduce {
+            plateaus.all_reduce
+        } else {
+            plateaus.ring
+        };
         Share {
             host_type,
             count: count as u8,
+            ranks: ranks as u8,
             mask_key: if switched { 0 } else { mask.0 },
             level: 1 << (eighth - 1),
-            injection,
-            rails: serving.len().clamp(1, 255) as u8,
-            plateau: when(switched && kind.gpus > 1, &|| {
-                self.switch_bandwidth(host_type, kind.gpus)
+            injection: injection / unit as f64,
+            nic_per_gpu: injection / count.max(1) as f64,
+            nic_rate: injection / serving.len().max(1) as f64,
+            rails: serving.len().div_ceil(unit).clamp(1, 255) as u8,
+            tree_plateau: full * plateaus.tree / all_reduce,
+            ring_plateau: full * plateaus.ring / all_reduce,
+            switch_cap: when(switched && ranks > 1, &|| self.switch_bandwidth(host_type, ranks)),
+            local_cap: when(!switched && count >= 2 * unit, &|| match unit {
+                1 => self.one_ring_inside(host, mask),
+                _ => self.inside(host, mask),
             }),
-            switch_cap: when(switched && count > 1, &|| self.switch_bandwidth(host_type, count)),
-            local_cap: when(!switched && count > 1, &|| self.inside(host, mask)),
+            inner_seconds: 0.0,
         }
     }
 
@@ -452,11 +545,12 @@ impl<'a> Predictor<'a> {
                     break;
                 };
                 let mask = share.gpus.unwrap_or(GpuMask::first(share.count as usize));
-                set = set.with(&self.share(HostId(host as u32), mask), 1);
+                set = set.with(&self.share_of_rings(HostId(host as u32), mask, 1), 1);
             }
             if known {
                 let busbw = entry.busbw_gbytes_per_s;
-                self.measured.insert(set.key, Measured { hosts: set.hosts, gpus: set.gpus, busbw });
+                self.measured
+                    .insert(set.key, Measured { hosts: set.hosts, ranks: set.ranks, busbw });
                 let best = self.measured_best.entry((set.hosts, set.levels)).or_insert(0.0);
                 *best = best.max(busbw);
                 let best = self.measured_by_size.entry(set.size_key).or_insert(0.0);
@@ -536,7 +630,7 @@ fn local_tables(model: &BandwidthModel, cluster: &Cluster) -> LocalTables {
         };
         let bytes = entry.bytes.unwrap_or(LARGE_MESSAGE_BYTES);
         let kind = &cluster.host_types[type_index];
-        let estimate = local::physics(kind, entry.gpus, bytes);
+        let estimate = local::physics(kind, entry.gpus, model.collective, bytes);
         if estimate <= 0.0 || entry.busbw_gbytes_per_s <= 0.0 {
             continue;
         }

@@ -1,7 +1,7 @@
 //! Sets that span hosts: cells in the order of their bounds.
 
 use bandpilot_core::Request;
-use bandpilot_model::{Aggregate, CrossBounds, MeetingBound};
+use bandpilot_model::{Aggregate, CrossBounds, Groups, MeetingBound};
 
 use smallvec::SmallVec;
 
@@ -31,8 +31,12 @@ pub(super) struct Cell {
     pub(super) least_level: u8,
     /// Upper bound of the isolated bandwidth.
     pub(super) isolated: f64,
+    /// Least that goes on inside any usable host besides the rings, seconds.
+    pub(super) inner_seconds: f64,
     /// Upper bound of the effective bandwidth.
     pub(super) bound: f64,
+    /// Upper bound of the objective.
+    pub(super) objective: f64,
 }
 
 /// One group of choices of one class.
@@ -46,6 +50,9 @@ pub(super) struct Ground<'s, 'a> {
     pub(super) scene: &'s Scene<'a>,
     pub(super) classes: &'s [HostClass],
     pub(super) gpus: usize,
+    /// So many GPUs count as one rank of a ring.
+    ranks_are: usize,
+    unit: usize,
     uniform: bool,
     pub(super) jobs: Vec<Job>,
     /// Jobs by demand, least first.
@@ -67,11 +74,10 @@ pub(super) fn across_hosts(
     found: &mut Incumbents<'_, '_>,
 ) -> End {
     let ground = Ground::new(scene, classes, request, options);
-    let discount = found.least_discount();
     let mut steps = 0;
-    for cell in ground.cells(host_counts) {
-        if found.rules_out(cell.bound * discount, cell.hosts) {
-            if found.rules_out(cell.bound * discount, 0) {
+    for cell in ground.cells(host_counts, found) {
+        if found.rules_out(cell.objective, cell.hosts) {
+            if found.rules_out(cell.objective, 0) {
                 break;
             }
             continue;
@@ -80,7 +86,7 @@ pub(super) fn across_hosts(
         walk.run();
         steps = walk.steps;
         if walk.stopped {
-            return End { bound: cell.bound * discount, steps };
+            return End { bound: cell.objective, steps };
         }
     }
     End { bound: f64::NEG_INFINITY, steps }
@@ -105,6 +111,8 @@ impl<'s, 'a> Ground<'s, 'a> {
             scene,
             classes,
             gpus: request.gpus,
+            ranks_are: scene.predictor().groups().map_or(1, Groups::unit),
+            unit: request.multiple_of.max(1),
             uniform: request.uniform,
             jobs,
             by_demand,
@@ -144,11 +152,11 @@ impl<'s, 'a> Ground<'s, 'a> {
     }
 
     /// All cells that can hold a set, best bound first, then fewest hosts.
-    fn cells(&self, host_counts: &[usize]) -> Vec<Cell> {
+    fn cells(&self, host_counts: &[usize], found: &Incumbents<'_, '_>) -> Vec<Cell> {
         let thresholds = self.thresholds();
         let mut cells: Vec<Cell> = Vec::new();
         for (least, injection, rails) in thresholds {
-            let Some(span) = Span::new(self.classes, least, injection) else { continue };
+            let Some(span) = Span::new(self.classes, self.unit, least, injection) else { continue };
             for &hosts in host_counts {
                 let possible = if self.uniform {
                     self.gpus == least * hosts && span.hosts() >= hosts
@@ -156,11 +164,13 @@ impl<'s, 'a> Ground<'s, 'a> {
                     span.holds(hosts, self.gpus, least)
                 };
                 if possible {
-                    cells.push(self.cell(&span, hosts, least, injection, rails));
+                    let mut cell = self.cell(&span, hosts, least, injection, rails);
+                    cell.objective = found.objective_bound(cell.bound, cell.inner_seconds);
+                    cells.push(cell);
                 }
             }
         }
-        cells.sort_by(|a, b| b.bound.total_cmp(&a.bound).then(a.hosts.cmp(&b.hosts)));
+        cells.sort_by(|a, b| b.objective.total_cmp(&a.objective).then(a.hosts.cmp(&b.hosts)));
         cells
     }
 
@@ -193,12 +203,18 @@ impl<'s, 'a> Ground<'s, 'a> {
         let set = Aggregate {
             hosts,
             gpus: self.gpus,
+            ranks: self.gpus / self.ranks_are,
+            least_ranks: least / self.ranks_are,
             injection,
             rails,
+            nic_per_gpu: span.nic_per_gpu,
+            nic_rate: span.nic_rate,
             levels: 0,
-            plateau: span.plateau,
+            tree_plateau: span.tree_plateau,
+            ring_plateau: span.ring_plateau,
             switch_cap: span.switch_cap,
             local_cap: f64::INFINITY,
+            inner_seconds: span.inner_seconds,
             key: 0,
             size_key: 0,
         };
@@ -215,7 +231,9 @@ impl<'s, 'a> Ground<'s, 'a> {
             bounds,
             least_level: span.least_level,
             isolated,
+            inner_seconds: span.inner_seconds,
             bound,
+            objective: f64::INFINITY,
         }
     }
 
@@ -223,7 +241,8 @@ impl<'s, 'a> Ground<'s, 'a> {
     pub(super) fn suffix_sums(&self, least: usize) -> Vec<Vec<usize>> {
         let from = |from: usize| {
             let hosts = self.classes[from..].iter().flat_map(|class| &class.hosts);
-            running_sums(hosts.map(|(_, free)| free.count()).filter(|&c| c >= least).collect())
+            let counts = hosts.map(|(_, free)| free.count() / self.unit * self.unit);
+            running_sums(counts.filter(|&c| c >= least).collect())
         };
         (0..=self.classes.len()).map(from).collect()
     }
@@ -262,12 +281,17 @@ impl<'s, 'a> Ground<'s, 'a> {
 }
 
 /// What the hosts that can give at least so many GPUs at so much injection bandwidth have in common.
+#[derive(Default)]
 struct Span {
     /// `sums[k]` GPUs can be had from the `k` largest hosts.
     sums: Vec<usize>,
     /// `local_caps[k - 1]`: with `k` hosts the least local bandwidth is at most this.
     local_caps: Vec<f64>,
-    plateau: f64,
+    tree_plateau: f64,
+    ring_plateau: f64,
+    nic_per_gpu: f64,
+    nic_rate: f64,
+    inner_seconds: f64,
     /// Bound of the least NVSwitch bandwidth of a share.
     switch_cap: f64,
     levels: u8,
@@ -277,10 +301,11 @@ struct Span {
 }
 
 impl Span {
-    fn new(classes: &[HostClass], least: usize, injection: f64) -> Option<Self> {
+    fn new(classes: &[HostClass], unit: usize, least: usize, injection: f64) -> Option<Self> {
         let mut counts: Vec<usize> = Vec::new();
         let mut local_caps: Vec<f64> = Vec::new();
-        let (mut plateau, mut switch_cap) = (0.0_f64, 0.0_f64);
+        let mut span = Self::default();
+        span.inner_seconds = f64::INFINITY;
         let (mut levels, mut least_levels) = (0_u8, 0_u8);
         let mut quiet_hosts = 0;
         for class in classes {
@@ -292,15 +317,19 @@ impl Span {
             for group in usable {
                 let share = &group.relaxed.share;
                 best_local = best_local.max(share.local_cap);
-                plateau = plateau.max(share.plateau);
+                span.tree_plateau = span.tree_plateau.max(share.tree_plateau);
+                span.ring_plateau = span.ring_plateau.max(share.ring_plateau);
+                span.nic_per_gpu = span.nic_per_gpu.max(share.nic_per_gpu);
+                span.nic_rate = span.nic_rate.max(share.nic_rate);
+                span.inner_seconds = span.inner_seconds.min(share.inner_seconds);
                 levels |= share.level;
                 if group.count == least {
-                    switch_cap = switch_cap.max(share.switch_cap);
+                    span.switch_cap = span.switch_cap.max(share.switch_cap);
                     least_levels |= share.level;
                 }
             }
             for (_, free) in class.hosts.iter().filter(|(_, free)| free.count() >= least) {
-                counts.push(free.count());
+                counts.push(free.count() / unit * unit);
                 local_caps.push(best_local);
                 quiet_hosts += usize::from(class.jobs.is_empty());
             }
@@ -309,10 +338,10 @@ impl Span {
             return None;
         }
         local_caps.sort_unstable_by(|a, b| b.total_cmp(a));
-        let sums = running_sums(counts);
+        span.sums = running_sums(counts);
         // With hosts of unlike sizes the smallest share need not have the lowest level.
-        let least_level = if levels_follow_counts(classes) { least_levels } else { 0 };
-        Some(Self { sums, local_caps, plateau, switch_cap, levels, least_level, quiet_hosts })
+        span.least_level = if levels_follow_counts(classes) { least_levels } else { 0 };
+        Some(Self { local_caps, levels, quiet_hosts, ..span })
     }
 
     fn hosts(&self) -> usize {

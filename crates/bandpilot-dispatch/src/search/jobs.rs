@@ -62,8 +62,10 @@ fn prepare_job(scene: &Scene<'_>, classes: &[HostClass], index: usize, job: &Cro
     let mut local_cap = f64::INFINITY;
     let mut rails = (u8::MAX, 1);
     let mut levels = 0;
+    let mut own_ranks = 0;
     for (host, mask) in job.placement.shares() {
         let alone = predictor.share(*host, *mask);
+        own_ranks += alone.ranks as usize;
         let mut full = alone;
         if let Some((class, position, free)) = usable(*host) {
             full = predictor.share(*host, mask.union(free));
@@ -76,9 +78,15 @@ fn prepare_job(scene: &Scene<'_>, classes: &[HostClass], index: usize, job: &Cro
         rails = (rails.0.min(alone.rails), rails.1.max(full.rails));
         levels |= (full.level << 1).wrapping_sub(1) & !(alone.level - 1);
     }
-    widest = Aggregate { local_cap: f64::INFINITY, switch_cap: f64::INFINITY, ..widest };
+    widest = Aggregate {
+        local_cap: f64::INFINITY,
+        switch_cap: f64::INFINITY,
+        nic_per_gpu: f64::INFINITY,
+        nic_rate: f64::INFINITY,
+        ..widest
+    };
     let (mut capacity, mut factor, mut measured) = (0.0_f64, 0.0_f64, 0.0_f64);
-    let fastest = fastest(predictor, &widest, job.placement.gpus());
+    let fastest = fastest(predictor, &widest, own_ranks);
     for rails in rails.0..=rails.1 {
         let set = Aggregate { rails, ..fastest };
         let bounds = predictor.cross_bounds(&set, 0, levels);
@@ -91,8 +99,8 @@ fn prepare_job(scene: &Scene<'_>, classes: &[HostClass], index: usize, job: &Cro
 
 /// The number of GPUs between the job's own and all that makes the closed form fastest: latency makes neither end surely it.
 fn fastest(predictor: &Predictor<'_>, widest: &Aggregate, own: usize) -> Aggregate {
-    let with = |gpus: usize| Aggregate { gpus, ..*widest };
-    (own..=widest.gpus)
+    let with = |ranks: usize| Aggregate { ranks, ..*widest };
+    (own..=widest.ranks)
         .map(with)
         .max_by(|a, b| predictor.closed_form(a).total_cmp(&predictor.closed_form(b)))
         .unwrap_or(*widest)

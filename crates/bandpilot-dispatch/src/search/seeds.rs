@@ -31,7 +31,7 @@ pub(super) fn offer(
     let dense = host_counts.iter().take(MOST_HOST_COUNTS / 2);
     let sparse = host_counts.iter().skip(MOST_HOST_COUNTS / 2).step_by(stride);
     for &hosts in dense.chain(sparse) {
-        let share = request.gpus.div_ceil(hosts);
+        let share = request.gpus.div_ceil(hosts * request.multiple_of) * request.multiple_of;
         let mut fastest = quietest.clone();
         let local = |candidate: &Candidate<'_>| best_choice(candidate, share).map_or(0.0, |c| c.1);
         fastest.sort_by(|a, b| local(b).total_cmp(&local(a)));
@@ -58,12 +58,13 @@ fn best_choice(candidate: &Candidate<'_>, count: usize) -> Option<(GpuMask, f64)
 
 /// The first hosts of the order that can give an even share; what is left over goes to those with room.
 fn even_split(order: &[Candidate<'_>], hosts: usize, request: &Request) -> Option<Placement> {
-    let share = request.gpus / hosts;
+    let unit = request.multiple_of;
+    let share = request.gpus / hosts / unit * unit;
     let mut taken: Vec<(&Candidate<'_>, usize)> = order
         .iter()
-        .filter(|(_, _, free)| free.count() >= share.max(1))
+        .filter(|(_, _, free)| free.count() >= share.max(unit))
         .take(hosts)
-        .map(|candidate| (candidate, share.max(1)))
+        .map(|candidate| (candidate, share.max(unit)))
         .collect();
     if taken.len() < hosts {
         return None;
@@ -72,9 +73,9 @@ fn even_split(order: &[Candidate<'_>], hosts: usize, request: &Request) -> Optio
     while left > 0 {
         let before = left;
         for (candidate, count) in &mut taken {
-            if left > 0 && *count < candidate.2.count() {
-                *count += 1;
-                left -= 1;
+            if left >= unit && *count + unit <= candidate.2.count() {
+                *count += unit;
+                left -= unit;
             }
         }
         if left == before {

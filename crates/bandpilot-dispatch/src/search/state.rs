@@ -16,19 +16,29 @@ pub(super) struct Incumbents<'s, 'a> {
     scene: &'s Scene<'a>,
     objective: Objective,
     wants_runner_up: bool,
+    allowed: &'s dyn Fn(&Placement) -> bool,
+    /// Best objective of a set that was not allowed.
+    refused: f64,
     best: Option<(Found, Shape)>,
     runner_up: Option<(Found, Shape)>,
 }
 
 impl<'s, 'a> Incumbents<'s, 'a> {
-    pub(super) fn new(scene: &'s Scene<'a>, options: &SearchOptions<'_>) -> Self {
+    pub(super) fn new(scene: &'s Scene<'a>, options: &SearchOptions<'s>) -> Self {
         Self {
             scene,
             objective: options.objective,
             wants_runner_up: options.runner_up,
+            allowed: options.allowed,
+            refused: f64::NEG_INFINITY,
             best: None,
             runner_up: None,
         }
+    }
+
+    /// Best objective of a set that was not allowed.
+    pub(super) fn refused(&self) -> f64 {
+        self.refused
     }
 
     pub(super) fn into_sets(self) -> Option<(Found, Option<Found>)> {
@@ -47,25 +57,32 @@ impl<'s, 'a> Incumbents<'s, 'a> {
                 && last.placement.hosts() <= hosts)
     }
 
-    /// The least factor that the objective takes off an effective bandwidth.
-    pub(super) fn least_discount(&self) -> f64 {
-        match self.objective {
+    /// Upper bound of the objective of sets with at most this effective bandwidth, and at least so much going on inside their
+    /// hosts.
+    pub(super) fn objective_bound(&self, effective: f64, inner_seconds: f64) -> f64 {
+        let predictor = self.scene.predictor();
+        let discount = match self.objective {
             Objective::Effective => 1.0,
-            Objective::LowEnd => 1.0 - self.scene.predictor().model().bands.least(),
-        }
+            Objective::LowEnd => 1.0 - predictor.model().bands.least(),
+        };
+        predictor.score(effective * discount, inner_seconds)
     }
 
     /// Weighs a set and keeps it if it is among the best.
     pub(super) fn offer(&mut self, placement: Placement) {
         let worth = self.scene.effective(&placement);
-        let objective = match self.objective {
+        let predictor = self.scene.predictor();
+        let low_end = match self.objective {
             Objective::Effective => worth.effective,
-            Objective::LowEnd => {
-                worth.effective * (1.0 - self.scene.predictor().predict(&placement).band)
-            }
+            Objective::LowEnd => worth.effective * (1.0 - predictor.predict(&placement).band),
         };
+        let objective = predictor.score(low_end, worth.inner_seconds);
         let hosts = placement.hosts();
         if self.rules_out(objective, hosts) {
+            return;
+        }
+        if !(self.allowed)(&placement) {
+            self.refused = self.refused.max(objective);
             return;
         }
         let harm = self.scene.harm(&placement);

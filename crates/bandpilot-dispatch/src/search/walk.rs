@@ -42,7 +42,6 @@ pub(super) struct Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
     /// For each class, from it on: hosts without running jobs that can give the cell's least share.
     quiet_from: Vec<usize>,
     found: &'f mut Incumbents<'fs, 'fa>,
-    discount: f64,
     chosen: Vec<(usize, usize)>,
     set: Aggregate,
     smallest: usize,
@@ -58,7 +57,6 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
         found: &'f mut Incumbents<'fs, 'fa>,
         steps: u64,
     ) -> Self {
-        let discount = found.least_discount();
         let slots = ground.slots(cell);
         let next_class = slots
             .iter()
@@ -72,7 +70,6 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
             ground,
             cell,
             found,
-            discount,
             chosen: Vec::new(),
             set: Aggregate::EMPTY,
             smallest: usize::MAX,
@@ -87,15 +84,16 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
         let mut open = std::mem::take(&mut self.open);
         open.sort_by(|a, b| b.bound.total_cmp(&a.bound));
         for split in open {
-            if self.stopped || self.rules_out(split.bound) {
+            if self.stopped || self.found.rules_out(split.bound, self.cell.hosts) {
                 break;
             }
             self.expand(&split.chosen, 0, &mut Picks::new());
         }
     }
 
-    fn rules_out(&self, bound: f64) -> bool {
-        self.found.rules_out(bound * self.discount, self.cell.hosts)
+    /// True if no set with at most this effective bandwidth and at least so much going on inside its hosts is wanted.
+    fn rules_out(&self, bound: f64, inner_seconds: f64) -> bool {
+        self.found.rules_out(self.found.objective_bound(bound, inner_seconds), self.cell.hosts)
     }
 
     /// Decides how many hosts take slot `at`, most first, and goes on. `fresh`: something was chosen since the bound was
@@ -119,7 +117,11 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
             || gpus_left > sums[hosts_left]
             || gpus_left < hosts_left * self.cell.least
             || (last_class && gpus_left > hosts_left * count)
-            || (fresh && self.rules_out(self.bound(class)))
+            || (fresh
+                && self.rules_out(
+                    self.bound(class),
+                    self.set.inner_seconds.max(self.cell.inner_seconds),
+                ))
         {
             return;
         }
@@ -254,9 +256,9 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
             self.weigh(&picks);
             return;
         }
-        let bound = self.relaxed_worth(&picks);
+        let bound = self.relaxed_objective(&picks);
         self.out_of_budget(2 * picks.len());
-        if !self.rules_out(bound) {
+        if !self.found.rules_out(bound, self.cell.hosts) {
             self.open.push(Split { bound, chosen: self.chosen.clone() });
         }
     }
@@ -308,9 +310,9 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
             } else {
                 let decided = picks.len();
                 picks.extend(self.relaxed(&chosen[at + 1..]));
-                let bound = self.relaxed_worth(picks);
+                let bound = self.relaxed_objective(picks);
                 picks.truncate(decided);
-                if !self.rules_out(bound) {
+                if !self.found.rules_out(bound, self.cell.hosts) {
                     self.expand(chosen, at + 1, picks);
                 }
             }
@@ -318,10 +320,11 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
         }
     }
 
-    /// Upper bound of the effective bandwidth of picks of which some are relaxed.
-    fn relaxed_worth(&self, picks: &[Pick<'_>]) -> f64 {
+    /// Upper bound of the objective of picks of which some are relaxed.
+    fn relaxed_objective(&self, picks: &[Pick<'_>]) -> f64 {
         let scene = self.ground.scene;
-        let isolated = scene.predictor().cross_relaxed(&aggregate(picks));
+        let set = aggregate(picks);
+        let isolated = scene.predictor().cross_relaxed(&set);
         let bounds: SmallVec<[MeetingBound; 8]> = self
             .meetings(picks)
             .iter()
@@ -330,20 +333,22 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
                 capacity: scene.contention().capacity_bound(scene.predictor(), meeting),
             })
             .collect();
-        scene.contention().bound(isolated, &bounds)
+        let bound = scene.contention().bound(isolated, &bounds);
+        self.found.objective_bound(bound, set.inner_seconds)
     }
 
     /// Weighs complete picks and offers them if they are worth it.
     fn weigh(&mut self, picks: &[Pick<'_>]) {
         let scene = self.ground.scene;
-        let isolated = scene.predictor().cross(&aggregate(picks));
-        if self.rules_out(isolated) {
+        let set = aggregate(picks);
+        let isolated = scene.predictor().cross(&set);
+        if self.rules_out(isolated, set.inner_seconds) {
             return;
         }
         let meetings = self.meetings(picks);
         self.out_of_budget(picks.len() * (1 + meetings.len()));
         let (effective, _) = scene.contention().effective(scene.predictor(), isolated, &meetings);
-        if !self.rules_out(effective) {
+        if !self.rules_out(effective, set.inner_seconds) {
             // The harm to each running job is looked at as well.
             self.out_of_budget(self.cell.hosts * (8 + self.ground.jobs.len()));
             let placement = self.placement(picks);

@@ -12,7 +12,7 @@ fn optimum(scenario: &Scenario) -> Option<Outcome> {
     let scope = scope::check(&scenario.cluster, &scenario.state, &scenario.request).ok()?;
     let contention = VirtualMerge;
     let scene = Scene::new(&predictor, &contention, &scenario.state);
-    search(&scene, &scope, &scenario.request, &SearchOptions::default())
+    search(&scene, &scope, &scenario.request, &SearchOptions::default()).ok()
 }
 
 /// The same scenario with its hosts in reverse order under new names.
@@ -122,7 +122,7 @@ proptest! {
         let scene = Scene::new(&predictor, &contention, &scenario.state);
         let hurried = SearchOptions { most_steps: steps, ..SearchOptions::default() };
         let scope = scope.unwrap();
-        if let Some(early) = search(&scene, &scope, &scenario.request, &hurried) {
+        if let Ok(early) = search(&scene, &scope, &scenario.request, &hurried) {
             let best = optimum(&scenario).unwrap().best.effective;
             prop_assert!(early.best.effective <= best + 1e-9);
             prop_assert!(early.upper_bound.is_some_and(|bound| bound >= best * (1.0 - 1e-12)));
