@@ -29,6 +29,23 @@ pub struct Valued {
     pub effective: f64,
 }
 
+/// How sure a value is, what it rests on, and what decides it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grounds {
+    /// Low end of the effective bandwidth, GB/s.
+    pub low: f64,
+    /// High end, GB/s.
+    pub high: f64,
+    /// Relative half width of the band.
+    pub band: f64,
+    /// Where the band comes from.
+    pub band_source: String,
+    /// What the prediction rests on.
+    pub evidence: Evidence,
+    /// What holds the set back, by name.
+    pub bottleneck: String,
+}
+
 /// What a running job loses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Harm {
@@ -45,18 +62,8 @@ pub struct Harm {
 pub struct Answer {
     /// The chosen set.
     pub chosen: Valued,
-    /// Low and high end of the effective bandwidth, GB/s.
-    pub low: f64,
-    /// See `low`.
-    pub high: f64,
-    /// Relative half width of the band, and where it comes from.
-    pub band: f64,
-    /// See `band`.
-    pub band_source: String,
-    /// What the prediction rests on.
-    pub evidence: Evidence,
-    /// What holds the chosen set back, by name.
-    pub bottleneck: String,
+    /// Band, evidence and bottleneck of the chosen set.
+    pub grounds: Grounds,
     /// No set is worth more than this under the model, GB/s; `None`: no certificate.
     pub upper_bound: Option<f64>,
     /// (upper bound - chosen) / upper bound.
@@ -112,7 +119,7 @@ pub fn dispatch(
         }
         outcome.upper_bound = upper_bound;
     }
-    Ok(explain(&scene, &scope, state, request, outcome))
+    Ok(assemble(&scene, &scope, state, request, outcome))
 }
 
 fn low_end(predictor: &Predictor<'_>, found: &Found) -> f64 {
@@ -160,7 +167,7 @@ fn too_slow(
     Impossible { constraint: "min-busbw", message, possible }
 }
 
-fn explain(
+fn assemble(
     scene: &Scene<'_>,
     scope: &Scope,
     state: &ClusterState,
@@ -169,27 +176,49 @@ fn explain(
 ) -> Answer {
     let predictor = scene.predictor();
     let Outcome { best, runner_up, upper_bound, steps, .. } = outcome;
-    let prediction = predictor.predict(&best.placement);
-    let worth = scene.effective(&best.placement);
     let compact = baselines::most_compact(&scope.usable, request.gpus, scope.unit);
-    let name = |job: usize| state.jobs[job].name.clone();
-    let harm = harm(scene, state, &best.placement);
+    Answer {
+        grounds: grounds(scene, state, &best.placement),
+        upper_bound: upper_bound.map(|bound| bound.max(best.effective)),
+        gap: upper_bound.map(|bound| {
+            if bound > best.effective { (bound - best.effective) / bound } else { 0.0 }
+        }),
+        runner_up: runner_up.map(valued),
+        most_compact: meets(&compact, request).then(|| {
+            let worth = scene.effective(&compact);
+            Valued { placement: compact, isolated: worth.isolated, effective: worth.effective }
+        }),
+        harm: harm(scene, state, &best.placement),
+        spares: Placement::new(
+            limits::spare_hosts(scene, scope, &best.placement)
+                .into_iter()
+                .take(request.spare_hosts),
+        ),
+        launch: launch(predictor.cluster(), &best.placement),
+        steps,
+        chosen: valued(best),
+    }
+}
+
+/// Band, evidence and bottleneck of a set.
+pub fn grounds(scene: &Scene<'_>, state: &ClusterState, set: &Placement) -> Grounds {
+    let predictor = scene.predictor();
+    let prediction = predictor.predict(set);
+    let worth = scene.effective(set);
     let bottleneck = match worth.deciding_job {
         Some(job) => {
-            let hosts: Vec<&str> = best
-                .placement
-                .shares()
-                .iter()
-                .filter(|(host, _)| !state.jobs[job].placement.on(*host).is_empty())
-                .map(|(host, _)| predictor.cluster().host(*host).name.as_str())
-                .collect();
-            format!("contention with job '{}' on {}", name(job), hosts.join(", "))
+            let job = &state.jobs[job];
+            let common =
+                set.shares().iter().filter(|(host, _)| !job.placement.on(*host).is_empty());
+            let hosts: Vec<&str> =
+                common.map(|(host, _)| predictor.cluster().host(*host).name.as_str()).collect();
+            format!("contention with job '{}' on {}", job.name, hosts.join(", "))
         }
-        None => bottleneck_name(predictor, &best.placement, &prediction.bottleneck),
+        None => bottleneck_name(predictor, set, &prediction.bottleneck),
     };
-    Answer {
-        low: best.effective * (1.0 - prediction.band),
-        high: best.effective * (1.0 + prediction.band),
+    Grounds {
+        low: worth.effective * (1.0 - prediction.band),
+        high: worth.effective * (1.0 + prediction.band),
         band: prediction.band,
         band_source: match (prediction.evidence, &prediction.bottleneck) {
             (Evidence::Measured | Evidence::MeasuredInside, _) => {
@@ -200,24 +229,6 @@ fn explain(
         },
         evidence: prediction.evidence,
         bottleneck,
-        upper_bound: upper_bound.map(|bound| bound.max(best.effective)),
-        gap: upper_bound.map(|bound| {
-            if bound > best.effective { (bound - best.effective) / bound } else { 0.0 }
-        }),
-        runner_up: runner_up.map(valued),
-        most_compact: meets(&compact, request).then(|| {
-            let worth = scene.effective(&compact);
-            Valued { placement: compact, isolated: worth.isolated, effective: worth.effective }
-        }),
-        harm,
-        spares: Placement::new(
-            limits::spare_hosts(scene, scope, &best.placement)
-                .into_iter()
-                .take(request.spare_hosts),
-        ),
-        launch: launch(predictor.cluster(), &best.placement),
-        steps,
-        chosen: valued(best),
     }
 }
 

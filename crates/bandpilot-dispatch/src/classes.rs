@@ -62,7 +62,7 @@ pub struct HostClass {
 struct Key {
     host_type: u16,
     unhealthy_nics: Vec<usize>,
-    /// A PCIe or mesh host with measurements of its own is like no other.
+    /// A host with measurements of its own is like no other where they matter.
     own: Option<HostId>,
     /// The usable GPUs where it matters which.
     free: Option<GpuMask>,
@@ -85,7 +85,7 @@ pub fn classify(scene: &Scene<'_>, scope: &Scope) -> Vec<HostClass> {
         let key = Key {
             host_type: cluster.host(host).host_type.0,
             unhealthy_nics: cluster.host(host).unhealthy_nics.clone(),
-            own: (predictor.is_mesh(host) && predictor.has_host_table(host)).then_some(host),
+            own: (which_gpus_matter(scene, host) && predictor.has_host_table(host)).then_some(host),
             free: (!alike).then_some(free),
             jobs: scene
                 .jobs_on(host)
@@ -116,7 +116,14 @@ pub fn classify(scene: &Scene<'_>, scope: &Scope) -> Vec<HostClass> {
 }
 
 fn all_alike(scene: &Scene<'_>, host: HostId) -> bool {
-    !scene.predictor().is_mesh(host) && scene.predictor().has_uniform_rails(host)
+    !which_gpus_matter(scene, host) && scene.predictor().has_uniform_rails(host)
+}
+
+/// True if what goes on inside the host depends on which GPUs they are. Rings that span hosts see no difference behind an
+/// NVSwitch; groups inside a host do where its single subsets were measured.
+fn which_gpus_matter(scene: &Scene<'_>, host: HostId) -> bool {
+    let predictor = scene.predictor();
+    predictor.is_mesh(host) || (predictor.groups().is_some() && predictor.subsets_differ(host))
 }
 
 /// Subsets of PCIe and mesh hosts that occur in measured sets: they may be worth more than the model knows of others.

@@ -13,6 +13,8 @@
 pub mod answer;
 pub mod baselines;
 pub mod classes;
+pub mod compare;
+pub mod explain;
 pub mod launch;
 pub mod limits;
 pub mod parallel;
@@ -21,6 +23,8 @@ pub mod scope;
 pub mod search;
 
 pub use answer::{Answer, AnswerOptions, dispatch};
+pub use compare::{Compared, Policy, compare};
+pub use explain::{Explained, explain};
 pub use parallel::{Parallel, ParallelAnswer, dispatch_parallel};
 pub use scene::Scene;
 pub use scope::{Impossible, Scope};

@@ -151,7 +151,7 @@ pub fn choose(predictor: &Predictor<'_>, case: &Case) -> Placement {
     let contention = VirtualMerge;
     let scene = Scene::new(predictor, &contention, &state);
     search(&scene, &scope, &request, &SearchOptions::default())
-        .map_or_else(Placement::default, |outcome| outcome.best.placement)
+        .map_or_else(|_| Placement::default(), |outcome| outcome.best.placement)
 }
 
 fn score_case(

@@ -90,9 +90,8 @@ impl Ground<'_> {
         let across = self.pipelines_across(&scope.usable, &search_options);
         let lower_bound = inside.lower_bound.min(across.lower_bound);
         let mut steps = inside.steps + across.steps;
-        let plan = better(inside.plan, across.plan).ok_or_else(|| {
-            limits.refusal(lower_bound.is_infinite()).unwrap_or_else(|| self.no_layout())
-        })?;
+        let plan = better(inside.plan, across.plan)
+            .ok_or_else(|| limits.refusal(lower_bound.is_infinite()).unwrap_or_else(no_layout))?;
         let flat = self.flat_view(&flat_scene, &mut steps);
         let total = plan.step.total();
         let lower_bound = (lower_bound > 0.0).then_some(lower_bound.min(total));
@@ -134,17 +133,6 @@ impl Ground<'_> {
                 refusal.message
             ),
             possible: refusal.possible,
-        }
-    }
-
-    fn no_layout(&self) -> Impossible {
-        Impossible {
-            constraint: "parallel",
-            message: "no set that holds the groups was found".to_owned(),
-            possible:
-                "drop --hosts, --max-hosts or --uniform, give a longer --deadline-ms, or use \
-                       smaller groups"
-                    .to_owned(),
         }
     }
 
@@ -429,6 +417,16 @@ impl Ground<'_> {
         let set =
             Valued { placement: set.placement, isolated: set.isolated, effective: set.effective };
         Some(FlatView { set, step })
+    }
+}
+
+fn no_layout() -> Impossible {
+    Impossible {
+        constraint: "parallel",
+        message: "no set that holds the groups was found".to_owned(),
+        possible: "drop --hosts, --max-hosts or --uniform, give a longer --deadline-ms, or use \
+                   smaller groups"
+            .to_owned(),
     }
 }
 

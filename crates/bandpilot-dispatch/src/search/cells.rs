@@ -304,8 +304,7 @@ impl Span {
     fn new(classes: &[HostClass], unit: usize, least: usize, injection: f64) -> Option<Self> {
         let mut counts: Vec<usize> = Vec::new();
         let mut local_caps: Vec<f64> = Vec::new();
-        let mut span = Self::default();
-        span.inner_seconds = f64::INFINITY;
+        let mut span = Self { inner_seconds: f64::INFINITY, ..Self::default() };
         let (mut levels, mut least_levels) = (0_u8, 0_u8);
         let mut quiet_hosts = 0;
         for class in classes {

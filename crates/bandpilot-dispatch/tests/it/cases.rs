@@ -97,7 +97,11 @@ fn run(name: &str, text: &str) {
                 assert!((least..=most).contains(&value), "{name}: {value} with {shown}");
             }
             if let Some(part) = &expect.bottleneck {
-                assert!(answer.bottleneck.contains(part), "{name}: {}", answer.bottleneck);
+                assert!(
+                    answer.grounds.bottleneck.contains(part),
+                    "{name}: {}",
+                    answer.grounds.bottleneck
+                );
             }
             assert_eq!(answer.gap, Some(0.0), "{name}");
         }

@@ -4,5 +4,6 @@
 
 mod cases;
 mod oracle;
+mod parallel;
 mod properties;
 mod scenario;

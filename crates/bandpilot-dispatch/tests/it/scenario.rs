@@ -1,8 +1,8 @@
 //! Small random clusters, states, models and requests, all from one seed.
 
 use bandpilot_core::{
-    Cluster, ClusterState, Demand, GpuMask, Host, HostType, HostTypeId, LinkClass, Links, Nic,
-    Placement, Request, RunningJob,
+    Cluster, ClusterState, Collective, Demand, GpuMask, Host, HostType, HostTypeId, LinkClass,
+    Links, Nic, Placement, Request, RunningJob,
 };
 use bandpilot_model::Predictor;
 use bandpilot_model::model::{BandwidthModel, CrossEntry, CrossShare, LocalEntry};
@@ -32,6 +32,21 @@ impl Scenario {
         let model = model(&cluster, &mut rng);
         let request = request(&state, &mut rng);
         Self { cluster, state, model, request }
+    }
+
+    /// The same with another collective, instances, and limits.
+    pub fn varied(seed: u64) -> Self {
+        let mut scenario = Self::new(seed);
+        let rng = &mut Pcg64::seed_from_u64(seed ^ 0x5eed);
+        scenario.model.collective = Collective::ALL[rng.random_range(0..Collective::ALL.len())];
+        let request = &mut scenario.request;
+        if rng.random_bool(0.4) {
+            request.multiple_of = rng.random_range(2..=3);
+            request.gpus = request.gpus.div_ceil(request.multiple_of) * request.multiple_of;
+        }
+        request.protect = rng.random_bool(0.5).then(|| rng.random_range(0.0..0.4));
+        request.spare_hosts = if rng.random_bool(0.3) { rng.random_range(1..=2) } else { 0 };
+        scenario
     }
 
     /// The predictor of the scenario.

@@ -115,6 +115,9 @@ fn request(args: &Dispatch, cluster: &Cluster, remarks: &mut Remarks) -> Result<
         uniform: args.uniform,
         hosts: args.hosts,
         max_hosts: args.max_hosts,
+        multiple_of: 1,
+        protect: None,
+        spare_hosts: 0,
         gpu_model: args.gpu_model.clone(),
         include,
         exclude,
@@ -178,16 +181,16 @@ impl Output for Shown {
             "busbw_gbytes_per_s": {
                 "isolated": answer.chosen.isolated,
                 "effective": answer.chosen.effective,
-                "low": answer.low,
-                "high": answer.high,
+                "low": answer.grounds.low,
+                "high": answer.grounds.high,
             },
             "band": {
-                "relative": answer.band,
+                "relative": answer.grounds.band,
                 "calibrated": false,
-                "source": answer.band_source,
+                "source": answer.grounds.band_source,
             },
-            "evidence": evidence_name(answer.evidence),
-            "bottleneck": answer.bottleneck,
+            "evidence": evidence_name(answer.grounds.evidence),
+            "bottleneck": answer.grounds.bottleneck,
             "upper_bound_gbytes_per_s": answer.upper_bound,
             "gap": answer.gap,
             "alternatives": self.alternatives_json(),
@@ -223,13 +226,13 @@ impl Shown {
             w,
             "effective   {:>7.1} GB/s, {:.1} to {:.1} (uncalibrated band of {:.1} %: {})",
             answer.chosen.effective,
-            answer.low,
-            answer.high,
-            100.0 * answer.band,
-            answer.band_source
+            answer.grounds.low,
+            answer.grounds.high,
+            100.0 * answer.grounds.band,
+            answer.grounds.band_source
         )?;
-        writeln!(w, "evidence    {}", evidence_text(answer.evidence))?;
-        writeln!(w, "bottleneck  {}", answer.bottleneck)?;
+        writeln!(w, "evidence    {}", evidence_text(answer.grounds.evidence))?;
+        writeln!(w, "bottleneck  {}", answer.grounds.bottleneck)?;
         match (answer.upper_bound, answer.gap) {
             (Some(bound), Some(gap)) if gap <= 0.0 => {
                 writeln!(w, "certificate no set is above {bound:.1} GB/s under the model: gap 0 %")
@@ -292,11 +295,12 @@ impl Shown {
             writeln!(w, "  {line}")?;
         }
         writeln!(w, "environment, by host")?;
-        for (host, variables) in &launch.environment {
-            writeln!(w, "  {host}: {variables}")?;
+        for context in &launch.contexts {
+            writeln!(w, "  {}: {}", context.host, context.environment)?;
         }
         writeln!(w, "rank order")?;
-        for (host, _) in &launch.environment {
+        for context in &launch.contexts {
+            let host = &context.host;
             let of_host: Vec<_> = launch.ranks.iter().filter(|rank| rank.host == *host).collect();
             if let (Some(first), Some(last)) = (of_host.first(), of_host.last()) {
                 let gpus: Vec<String> = of_host.iter().map(|rank| rank.gpu.to_string()).collect();
@@ -342,14 +346,16 @@ impl Shown {
         let by_host = |pairs: &[(String, String)]| -> Map<String, Value> {
             pairs.iter().map(|(host, text)| (host.clone(), Value::from(text.as_str()))).collect()
         };
+        let environment: Vec<(String, String)> =
+            launch.contexts.iter().map(|c| (c.host.clone(), c.environment.clone())).collect();
         let ranks: Vec<Value> = launch
             .ranks
             .iter()
-            .map(|rank| json!({"rank": rank.rank, "host": rank.host, "gpu": rank.gpu}))
+            .map(|rank| json!({"rank": rank.rank, "host": rank.host, "gpu": rank.gpu, "nic": rank.nic}))
             .collect();
         json!({
             "hostfile": launch.hostfile,
-            "environment": by_host(&launch.environment),
+            "environment": by_host(&environment),
             "ranks": ranks,
             "mpirun": launch.mpirun,
             "torchrun": by_host(&launch.torchrun),

@@ -1,0 +1,82 @@
+//! What rules that need no measurement would choose instead.
+
+use bandpilot_core::{ClusterState, Request};
+use bandpilot_model::{Predictor, VirtualMerge};
+
+use crate::answer::{Valued, meets};
+use crate::baselines;
+use crate::limits;
+use crate::scene::Scene;
+use crate::scope::{self, Impossible};
+
+/// A rule that needs no measurement, to compare with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// Fewest hosts, best linked GPUs.
+    Topo,
+    /// Packing, whole quads first.
+    Default,
+    /// Fewest hosts, even.
+    Balanced,
+    /// Fewest hosts, packed.
+    MostCompact,
+}
+
+impl Policy {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Topo, Self::Default, Self::Balanced, Self::MostCompact];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Topo => "topo",
+            Self::Default => "default",
+            Self::Balanced => "balanced",
+            Self::MostCompact => "most-compact",
+        }
+    }
+}
+
+/// What another rule would have chosen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compared {
+    /// The rule.
+    pub policy: Policy,
+    /// Its set.
+    pub set: Valued,
+    /// False if the set does not meet the request (such rules know no constraints but which GPUs are usable).
+    pub meets_request: bool,
+    /// Greatest share that a running job loses.
+    pub greatest_loss: f64,
+}
+
+/// What these rules would choose of the GPUs that the request may use.
+///
+/// # Errors
+/// If no set meets the request.
+pub fn compare(
+    predictor: &Predictor<'_>,
+    state: &ClusterState,
+    request: &Request,
+    policies: &[Policy],
+) -> Result<Vec<Compared>, Impossible> {
+    let scope = scope::check(predictor.cluster(), state, request)?;
+    let scene = Scene::new(predictor, &VirtualMerge, state);
+    let unit = scope.unit;
+    let compared = |policy: &Policy| {
+        let set = match policy {
+            Policy::Topo => baselines::topo(predictor.cluster(), &scope.usable, request.gpus),
+            Policy::Default => baselines::default(&scope.usable, request.gpus),
+            Policy::Balanced => baselines::balanced(&scope.usable, request.gpus, unit),
+            Policy::MostCompact => baselines::most_compact(&scope.usable, request.gpus, unit),
+        };
+        let worth = scene.effective(&set);
+        Compared {
+            policy: *policy,
+            meets_request: meets(&set, request),
+            greatest_loss: limits::greatest_loss(&scene.losses(&set)),
+            set: Valued { placement: set, isolated: worth.isolated, effective: worth.effective },
+        }
+    };
+    Ok(policies.iter().map(compared).collect())
+}
