@@ -8,6 +8,7 @@ pub mod clusters;
 pub mod load;
 pub mod oracle;
 pub mod protocol;
+pub mod published;
 pub mod report;
 pub mod truth;
 
