@@ -243,7 +243,7 @@ impl<'a> Predictor<'a> {
 
     /// Seconds a step of what goes on inside a host besides the rings; 0 without groups.
     pub fn inner_seconds(&self, host: HostId, mask: GpuMask) -> f64 {
-        self.share(host, mask).inner_seconds
+        if self.groups.is_none() { 0.0 } else { self.share(host, mask).inner_seconds }
     }
 
     fn one_ring_inside(&self, host: HostId, mask: GpuMask) -> f64 {
