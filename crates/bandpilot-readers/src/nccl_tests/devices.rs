@@ -15,6 +15,8 @@ pub(super) struct DeviceList {
     pub(super) ranks: Vec<Rank>,
     /// True if lines were left out or are not readable.
     pub(super) incomplete: bool,
+    /// Number of GPUs that each process has, if the file says it.
+    pub(super) per_process: Option<u64>,
 }
 
 /// One rank and its GPU.
@@ -32,7 +34,7 @@ pub(super) struct Rank {
 /// Reads `Rank 0 [Group 0] [Pid 1] on HOST device 0 [..] NAME`; `None` for any other line, an error for
 /// one that begins like it.
 pub(super) fn rank_line(line: u32, cells: &[&str]) -> Option<Result<Rank, ()>> {
-    if cells.first() != Some(&"Rank") || !cells.get(1)?.starts_with(|c: char| c.is_ascii_digit()) {
+    if cells.first() != Some(&"Rank") || !cells.contains(&"device") {
         return None;
     }
     Some(rank(line, cells).ok_or(()))
@@ -85,6 +87,11 @@ pub(super) fn check_numbers(list: &DeviceList) -> Result<(), Unusable> {
     }
     if list.incomplete {
         return Err(Unusable::Incomplete(first.line, "the device list is not complete".to_owned()));
+    }
+    let ranks = seen.len() as u64;
+    if let Some(each) = list.per_process.filter(|each| *each > 0 && !ranks.is_multiple_of(*each)) {
+        let reason = format!("the device list has {ranks} GPUs, but each process has {each}");
+        return Err(Unusable::Incomplete(first.line, reason));
     }
     let highest = seen.last().copied().unwrap_or(0);
     if highest != seen.len() as u64 - 1 {

@@ -53,7 +53,9 @@ pub(super) fn scan(text: &str) -> Option<Scanned> {
         Value::Object(object) if object.contains_key("benchmark") => by_size(line, object),
         Value::Array(rows) => {
             let mut reader = ByPlace::default();
-            rows.iter().for_each(|row| reader.row(line, row));
+            for row in rows {
+                reader.row(line, row);
+            }
             return Some(reader.finish(scanned));
         }
         _ => Reader::default(),
@@ -335,10 +337,8 @@ impl ByPlace {
 /// `gpus` of one process, or ranks x GPUs of a rank under MPI.
 fn gpu_count(row: &Value) -> Option<usize> {
     let count = |key: &str| row.get(key).and_then(Value::as_u64);
-    let gpus = match count("gpus") {
-        Some(gpus) => gpus,
-        None => count("ranks")?.checked_mul(count("gpusPerRank").unwrap_or(1))?,
-    };
+    let under_mpi = || count("ranks")?.checked_mul(count("gpusPerRank").unwrap_or(1));
+    let gpus = count("gpus").or_else(under_mpi)?;
     usize::try_from(gpus).ok().filter(|gpus| *gpus > 0)
 }
 

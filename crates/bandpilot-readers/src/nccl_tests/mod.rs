@@ -39,7 +39,7 @@ use std::collections::BTreeSet;
 
 use bandpilot_core::Measurement;
 
-use crate::{Diagnostic, Import, ImportOptions};
+use crate::{Diagnostic, Import, ImportOptions, Severity};
 
 use rows::{Row, RowOutcome};
 use scan::{Scanned, Table, scan};
@@ -74,13 +74,16 @@ pub fn read(source: &str, text: &str, options: &ImportOptions) -> Import {
     import.finish()
 }
 
-/// The remarks with the reason why there is nothing else.
+/// The remarks with a reason why there is nothing else.
 fn no_table(scanned: Scanned) -> Vec<Diagnostic> {
-    let line = scanned.remarks.iter().map(|remark| remark.line).find(|line| *line > 0);
-    let help = "it begins with: # size count type redop root time algbw busbw #wrong ...";
-    let reason = Diagnostic::error("", "no table of nccl-tests was found");
     let mut all = scanned.remarks;
-    all.push(reason.at(line.unwrap_or(0), 0).help(help));
+    if all.iter().all(|remark| remark.severity < Severity::Error) {
+        let line = all.iter().map(|remark| remark.line).find(|line| *line > 0);
+        let help = "it begins with: # size count type redop root time algbw busbw #wrong ...";
+        let reason = Diagnostic::error("", "no table of nccl-tests was found");
+        all.push(reason.at(line.unwrap_or(0), 0).help(help));
+    }
+    crate::diagnostic::sort(&mut all);
     all
 }
 

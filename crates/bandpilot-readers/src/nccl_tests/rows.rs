@@ -192,10 +192,12 @@ pub(super) fn number(field: &str, cell: &str) -> Result<Printed, Diagnostic> {
     let plain = mantissa.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     let value: Option<f64> = if plain { cell.parse().ok() } else { None };
     let value = value.filter(|value: &f64| value.is_finite());
-    let decimals = mantissa.split_once('.').map_or(0, |(_, after)| after.len().min(300));
+    let decimals = mantissa
+        .split_once('.')
+        .map_or(0, |(_, after)| i32::try_from(after.len()).unwrap_or(300).min(300));
     match (value, exponent.parse::<i32>()) {
         (Some(value), Ok(exponent)) => {
-            let unit = 10_f64.powi(exponent.clamp(-300, 300) - decimals as i32);
+            let unit = 10_f64.powi(exponent.clamp(-300, 300) - decimals);
             Ok(Printed { value, unit })
         }
         _ => Err(unreadable(field, cell, "a number")),

@@ -89,6 +89,9 @@ impl Scanner {
                 Ok(rank) => self.current.devices.ranks.push(rank),
                 Err(()) => self.current.devices.incomplete = true,
             }
+        } else if let Some(each) = per_process(cells) {
+            self.close_if(|current| current.line > 0);
+            self.current.devices.per_process = Some(each);
         } else if is_footer(bare) {
             self.end_table(line, bare);
         } else if cells.first() == Some(&"(B)") {
@@ -300,6 +303,13 @@ fn starts_with_number(cells: &[&str]) -> bool {
 /// True for what may stand in the later cells of a row.
 fn is_value(cell: &str) -> bool {
     cell == "N/A" || cell.parse::<f64>().is_ok()
+}
+
+/// GPUs of each process from the line `nThread 1 nGpus 8 ...`, 0 if unreadable; `None` for another line.
+fn per_process(cells: &[&str]) -> Option<u64> {
+    let ["nThread", threads, "nGpus", gpus, ..] = cells else { return None };
+    let product = || threads.parse::<u64>().ok()?.checked_mul(gpus.parse().ok()?);
+    Some(product().unwrap_or(0))
 }
 
 fn is_footer(bare: &str) -> bool {

@@ -105,7 +105,8 @@ const PREFIXES: [&str; 6] = [
 #[test]
 fn what_launchers_write_before_each_line_is_taken_off() {
     for prefix in PREFIXES {
-        let text: String = good().lines().map(|line| format!("{prefix}{line}\n")).collect();
+        let lines: Vec<String> = good().lines().map(|line| format!("{prefix}{line}")).collect();
+        let text = lines.join("\n");
         let import = read("o.txt", &text, &options("all_reduce", ""));
         assert_eq!((import.measurements.len(), shown(&import).as_str()), (3, ""), "{prefix}");
         let lost: String = text.replace('#', "").replace("wrong", "#wrong");
@@ -214,15 +215,15 @@ fn the_command_says_what_ran() {
     assert!(read("o.txt", &other, &options("", "")).refused);
 }
 
-/// A cluster of four hosts; `ids` are the PCI bus ids of each host's GPUs.
-fn cluster(ids: &[&str]) -> Option<Arc<Cluster>> {
+/// A cluster of two hosts; `ids` are the PCI bus ids of each host's GPUs.
+fn cluster(ids: &[&str]) -> Arc<Cluster> {
     let builder = ClusterBuilder::new("c").host_type("dgx", "H100", 8).nvswitch().rails(400.0);
     let mut cluster = builder.hosts("h", 1, 2).build();
     for host in &mut cluster.hosts {
         let name = |id: &&str| GpuIdentity { pci_bus_id: Some((*id).to_owned()), uuid: None };
         host.gpu_ids = ids.iter().map(name).collect();
     }
-    Some(Arc::new(cluster))
+    Arc::new(cluster)
 }
 
 const IDS: [&str; 8] = [
@@ -247,7 +248,7 @@ fn ranks_with(ids: [&str; 2], devices: [u32; 2], host: &str) -> String {
 
 #[test]
 fn pci_bus_ids_say_which_gpus_ran() {
-    let options = ImportOptions { cluster: cluster(&IDS), ..options("all_reduce", "") };
+    let options = ImportOptions { cluster: Some(cluster(&IDS)), ..options("all_reduce", "") };
     let place = |text: &str| {
         let import = read("o.txt", text, &options);
         let place = import.measurements.first().map(|m| crate::placement::format(&m.placement));
@@ -285,7 +286,7 @@ fn pci_bus_ids_say_which_gpus_ran() {
     };
     let import = read("o.txt", &ranks_with(["0x0f", "0x2d"], [0, 1], "x"), &elsewhere);
     assert!(import.refused && shown(&import).contains("the log ran on 'h9'"));
-    let without = ImportOptions { cluster: cluster(&[]), ..options.clone() };
+    let without = ImportOptions { cluster: Some(cluster(&[])), ..options.clone() };
     let import = read("o.txt", &ranks_with(["0x89", "0xd8"], [3, 9], "h1"), &without);
     assert!(import.refused && shown(&import).contains("h1 has no GPUs 9 in the cluster file"));
 }
@@ -294,7 +295,7 @@ fn pci_bus_ids_say_which_gpus_ran() {
 fn the_whole_cluster_is_inferred_from_the_number_of_ranks() {
     let table =
         |ranks| HEADER.to_owned() + &rows(Collective::AllReduce, ranks, &[80.0, 123.4, 300.0]);
-    let options = ImportOptions { cluster: cluster(&[]), ..options("", "") };
+    let options = ImportOptions { cluster: Some(cluster(&[])), ..options("", "") };
     let import = read("o.txt", &table(16), &options);
     assert_eq!(import.measurements.len(), 3, "{}", shown(&import));
     insta::assert_snapshot!(shown(&import), @r"

@@ -4,8 +4,6 @@ use bandpilot_core::Collective;
 use proptest::prelude::*;
 
 use super::*;
-use crate::Severity;
-
 const HEADER: &str = "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)\n";
 
 fn devices(hosts: usize, gpus: usize) -> String {
