@@ -5,6 +5,7 @@
 //! | nccl-tests 2.17 and later, `-J FILE` | one object with `args`, `config.devices` and `results` |
 //! | pull request 318 of nccl-tests | one object with `benchmark`: rows keyed by their size |
 //! | rccl-tests `-x FILE -Z json` | one object a row and place, as lines or as an array |
+//! | rccl-tests `-x FILE -Z csv` | no JSON, but the same rows and values |
 
 use serde_json::{Deserializer, Map, Value};
 
@@ -20,8 +21,12 @@ const MAX_PER_PROCESS: u64 = 64;
 /// What every digit beyond these is worth: the programs print six decimals.
 const UNIT: f64 = 1e-6;
 
-/// Reads the first JSON document of a text; `None` if there is none with bandwidths.
+/// Reads the first JSON document of a text, or the CSV of rccl-tests, which has the same rows; `None` if
+/// there is none with bandwidths.
 pub(super) fn scan(text: &str) -> Option<Scanned> {
+    if let Some(scanned) = comma_separated(text) {
+        return Some(scanned);
+    }
     let (line, start) = first_document(text)?;
     let rest = text.get(start..)?;
     if let Some(scanned) = objects_by_line(text) {
@@ -265,13 +270,45 @@ fn objects_by_line(text: &str) -> Option<Scanned> {
         if !bare.starts_with('{') {
             continue;
         }
-        match serde_json::from_str::<Value>(bare) {
-            Ok(row) => reader.row(line, &row),
-            Err(_) => {
-                let reason = Diagnostic::error("", "the JSON object cannot be read").at(line, 0);
-                reader.refuse(line, reason.help("it is cut off or torn"));
-            }
+        if let Ok(row) = serde_json::from_str::<Value>(bare) {
+            reader.row(line, &row);
+        } else {
+            let reason = Diagnostic::error("", "the JSON object cannot be read").at(line, 0);
+            reader.refuse(line, reason.help("it is cut off or torn"));
         }
+    }
+    Some(reader.finish(Scanned::default()))
+}
+
+/// The rows of rccl-tests with `-Z csv`; `None` if there is no header of them.
+fn comma_separated(text: &str) -> Option<Scanned> {
+    let mut lines = (1_u32..).zip(text.lines());
+    let header = lines.by_ref().map(|(_, line)| line.trim()).find(|line| {
+        line.split(',').any(|name| name == "collective") && line.contains(",busbw,")
+    })?;
+    let key = |name: &str| match name {
+        "collective" => "name".to_owned(),
+        "inplace" => "inPlace".to_owned(),
+        "algbw" => "algBw".to_owned(),
+        "busbw" => "busBw".to_owned(),
+        _ => name.to_owned(),
+    };
+    let keys: Vec<String> = header.split(',').map(key).collect();
+    let mut reader = ByPlace::default();
+    for (line, raw) in lines.filter(|(_, raw)| !raw.trim().is_empty()) {
+        let cells: Vec<&str> = raw.trim().split(',').collect();
+        if cells.len() != keys.len() {
+            let message = format!("the row has {} of {} cells", cells.len(), keys.len());
+            let reason = Diagnostic::error("", message).at(line, 0);
+            reader.refuse(line, reason.help("it is cut off or torn"));
+            continue;
+        }
+        // Numbers and quoted texts are written as in JSON.
+        let value = |cell: &&str| {
+            serde_json::from_str(cell).unwrap_or_else(|_| Value::String((*cell).to_owned()))
+        };
+        let row: Object = keys.iter().cloned().zip(cells.iter().map(value)).collect();
+        reader.row(line, &Value::Object(row));
     }
     Some(reader.finish(Scanned::default()))
 }

@@ -37,7 +37,7 @@ mod settle;
 
 use std::collections::BTreeSet;
 
-use bandpilot_core::Measurement;
+use bandpilot_core::{Collective, Measurement};
 
 use crate::{Diagnostic, Import, ImportOptions, Severity};
 
@@ -88,16 +88,45 @@ fn no_table(scanned: Scanned) -> Vec<Diagnostic> {
 }
 
 fn read_table(source: &str, table: Table, options: &ImportOptions) -> Result<Import, Diagnostic> {
+    let mut table = table;
     if let Some(reason) = table.unusable {
         return Err(reason);
     }
+    if table.rows.is_empty() {
+        return Err(Diagnostic::error("", "no row stands below this header")
+            .at(table.line, 0)
+            .help("the output may be cut off; run the test again"));
+    }
     let mut import = Import::default();
-    let (mut good, mut zero_sizes): (Vec<Row>, Vec<u32>) = (Vec::new(), Vec::new());
-    let outcomes = table.rows.len();
-    let mut table = table;
-    for outcome in std::mem::take(&mut table.rows) {
+    let rows = sound_rows(std::mem::take(&mut table.rows), &mut import);
+    if rows.is_empty() {
+        return Ok(import);
+    }
+    let (op, placement) = settle::settle(&table, &rows, options, &mut import.diagnostics)?;
+    let ranks: usize = placement.iter().map(|(_, mask)| mask.count()).sum();
+    if ranks == 1 {
+        let lines: Vec<u32> = rows.iter().map(|row| row.line).collect();
+        note_skipped(&mut import, &lines, "of a single GPU");
+        return Ok(import);
+    }
+    let good = checked_rows(op, ranks, rows, &table, &mut import)?;
+    import.measurements.extend(good.into_iter().map(|row| Measurement {
+        collective: op,
+        bytes: Some(row.bytes),
+        placement: placement.clone(),
+        busbw_gbytes_per_s: row.busbw.value,
+        source: source.to_owned(),
+        line: u64::from(row.line),
+    }));
+    Ok(import)
+}
+
+/// The rows that are sound by themselves; the others are noted.
+fn sound_rows(outcomes: Vec<RowOutcome>, import: &mut Import) -> Vec<Row> {
+    let (mut rows, mut zero_sizes): (Vec<Row>, Vec<u32>) = (Vec::new(), Vec::new());
+    for outcome in outcomes {
         match outcome {
-            RowOutcome::Row(row) => good.push(*row),
+            RowOutcome::Row(row) => rows.push(*row),
             RowOutcome::SizeZero(line) => zero_sizes.push(line),
             RowOutcome::Refused(reason) => {
                 import.refused_rows += 1;
@@ -105,39 +134,30 @@ fn read_table(source: &str, table: Table, options: &ImportOptions) -> Result<Imp
             }
         }
     }
-    note_skipped(&mut import, &zero_sizes, "of size 0");
-    if outcomes == 0 {
-        return Err(Diagnostic::error("", "no row stands below this header")
-            .at(table.line, 0)
-            .help("the output may be cut off; run the test again"));
-    }
-    if good.is_empty() {
-        return Ok(import);
-    }
-    let (op, placement) = settle::settle(&table, &good, options, &mut import.diagnostics)?;
-    let ranks: usize = placement.iter().map(|(_, mask)| mask.count()).sum();
-    if ranks == 1 {
-        let lines: Vec<u32> = good.iter().map(|row| row.line).collect();
-        note_skipped(&mut import, &lines, "of a single GPU");
-        return Ok(import);
-    }
-    let numbers = infer::ranks(op, &good);
-    let checked = check::against(op, ranks, good).map_err(|reason| {
+    note_skipped(import, &zero_sizes, "of size 0");
+    rows
+}
+
+/// The rows that fit the collective and the number of ranks; the others are noted.
+fn checked_rows(
+    op: Collective,
+    ranks: usize,
+    rows: Vec<Row>,
+    table: &Table,
+    import: &mut Import,
+) -> Result<Vec<Row>, Diagnostic> {
+    let numbers = infer::ranks(op, &rows);
+    let checked = check::against(op, ranks, rows).map_err(|reason| {
+        let mend = "give the --op and --placement that were really run";
         reason.help(match numbers {
-            infer::Ranks::Unknown => {
-                "give the --op and --placement that were really run".to_owned()
-            }
-            numbers => {
-                format!(
-                    "if it was {op}, {numbers}; give the --op and --placement that were really run"
-                )
-            }
+            infer::Ranks::Unknown => mend.to_owned(),
+            numbers => format!("if it was {op}, {numbers}; {mend}"),
         })
     })?;
     let (too_slow, good): (Vec<Row>, Vec<Row>) =
         checked.good.into_iter().partition(|row| row.busbw.value == 0.0);
     let lines: Vec<u32> = too_slow.iter().map(|row| row.line).collect();
-    note_skipped(&mut import, &lines, "that print a bandwidth of 0");
+    note_skipped(import, &lines, "that print a bandwidth of 0");
     let note = |field: &str, message: String| Diagnostic::note(field, message).at(table.line, 0);
     if !checked.by_bandwidth && !good.is_empty() {
         let message = "no row is fast enough to check the number of ranks";
@@ -150,15 +170,7 @@ fn read_table(source: &str, table: Table, options: &ImportOptions) -> Result<Imp
     import.diagnostics.extend(several_kinds(&good).map(|message| note("", message)));
     import.refused_rows += checked.odd.len();
     import.diagnostics.extend(checked.odd);
-    import.measurements.extend(good.into_iter().map(|row| Measurement {
-        collective: op,
-        bytes: Some(row.bytes),
-        placement: placement.clone(),
-        busbw_gbytes_per_s: row.busbw.value,
-        source: source.to_owned(),
-        line: u64::from(row.line),
-    }));
-    Ok(import)
+    Ok(good)
 }
 
 /// Says that rows of several reductions or element types count as repeats of each other.

@@ -394,7 +394,7 @@ fn a_json_document_that_is_cut_off_gives_what_is_whole() {
 }
 
 #[test]
-fn the_json_of_rccl_tests_is_read_in_both_forms() {
+fn the_files_of_rccl_tests_are_read() {
     let row = |place: u32, size: u64, keys: &str| {
         let algbw = 50.25;
         format!(
@@ -411,9 +411,15 @@ fn the_json_of_rccl_tests_is_read_in_both_forms() {
             "\"numCycle\":1,\"name\":\"AllReduce\",\"nodes\":2,\"ranks\":8,\"ranksPerNode\":4,\"gpusPerRank\":1,\"wrong\":\"N/A\",",
         )
     };
+    let csv = "numCycle,collective,gpus,size,type,redop,inplace,time,algbw,busbw,#wrong\n\
+        1,\"AllReduce\",8,2097152,\"float\",\"sum\",0,41.7344,50.25,87.9375,\"0\"\n\
+        1,\"AllReduce\",8,2097152,\"float\",\"sum\",1,41.7344,50.25,87.9375,\"0\"\n"
+        .to_owned();
     let lines = format!("{}\n{}\n", old(0), old(1));
     let array = format!("[\n{},\n{}\n]\n", new(0), new(1));
-    for (text, place, size) in [(&lines, "h1:0-7", 1 << 20), (&array, "h[1-2]:0-3", 1 << 22)] {
+    for (text, place, size) in
+        [(&lines, "h1:0-7", 1 << 20), (&array, "h[1-2]:0-3", 1 << 22), (&csv, "h1:0-7", 1 << 21)]
+    {
         let import = read("o", text, &options("", place));
         assert_eq!(values(&import), [(size, 50.25 * 1.75)], "{}", shown(&import));
         assert!(shown(&import).contains("1 rows of in-place runs are left out"));
