@@ -31,6 +31,7 @@ fn options() -> Vec<ImportOptions> {
         told("all_reduce", ""),
         told("all_reduce", "h[1-2]:0-7"),
         told("all_gather", "h[1-2]:0-7"),
+        ImportOptions { cluster: Some(std::sync::Arc::new(cluster())), ..told("all_reduce", "") },
     ]
 }
 
@@ -340,6 +341,9 @@ fn seeds() -> Vec<String> {
         "gpu,GPU0,GPU1\nGPU0,X,NV4\nGPU1,NV4,X\n".to_owned(),
         "m0,m1,m2,m3\n166,22,0,64\n".to_owned(),
         "# Collective test starting: all_reduce_perf\n# Using devices\n#  Rank  0 Group  0 Pid 1 on h1 device  0 [0x0f] H100\n#  Rank  1 Group  0 Pid 1 on h1 device  1 [0x0f] H100\n#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n     1048576        262144     float     sum      -1   339.61    3.09    3.09       0   335.85    3.12    3.12       0\n".to_owned(),
+        "{\"args\":[\"all_reduce_perf\"],\"config\":{\"nthreads\":1,\"ngpus\":2,\"devices\":[{\"rank\":0,\"hostname\":\"h1\",\"device\":0,\"device_hex\":\"0000:0f:00\"}]},\"results\":[{\"size\":1000000,\"count\":250000,\"type\":\"float\",\"redop\":\"sum\",\"root\":\"-1\",\"out_of_place\":{\"time\":100.0,\"alg_bw\":10.0,\"bus_bw\":10.0,\"nwrong\":0.0},\"in_place\":null}]}".to_owned(),
+        "{\"#wrong\":\"0\",\"algBw\":10.0,\"busBw\":15.0,\"gpus\":4,\"inPlace\":0,\"name\":\"AllReduce\",\"size\":1000000,\"time\":100.0}\n".to_owned(),
+        "# bytes N type op time algbw busbw res time algbw busbw res\n  1000000 250000 float sum 0.100 10.00 10.00 0e+00h1:2:3 [0] NCCL INFO x\n 0.100 10.00 10.00 0e+00\n".to_owned(),
         store::append_text("", &rows).map(|addition| addition.text).unwrap_or_default(),
     ]
 }

@@ -34,7 +34,8 @@ pub(super) struct Rank {
 /// Reads `Rank 0 [Group 0] [Pid 1] on HOST device 0 [..] NAME`; `None` for any other line, an error for
 /// one that begins like it.
 pub(super) fn rank_line(line: u32, cells: &[&str]) -> Option<Result<Rank, ()>> {
-    if cells.first() != Some(&"Rank") || !cells.contains(&"device") {
+    let of_list = |cell: &&str| ["Group", "Pid", "on", "device"].contains(cell);
+    if cells.first() != Some(&"Rank") || !cells.iter().any(of_list) {
         return None;
     }
     Some(rank(line, cells).ok_or(()))
@@ -205,12 +206,13 @@ fn by_bus_id(
         }
         mask = mask.union(GpuMask::single(gpu));
     }
-    let devices: Vec<String> = ranks.iter().map(|rank| rank.device.to_string()).collect();
-    let same = mask.iter().map(|gpu| gpu.to_string()).eq(devices.iter().cloned());
-    if !same {
+    let mut devices: Vec<u64> = ranks.iter().map(|rank| rank.device).collect();
+    devices.sort_unstable();
+    if !mask.iter().map(|gpu| gpu as u64).eq(devices.iter().copied()) {
+        let printed: Vec<String> = devices.iter().map(u64::to_string).collect();
         let message = format!(
             "devices {} of {host} are its GPUs {mask}, by their PCI bus ids",
-            devices.join(",")
+            printed.join(",")
         );
         remarks.push(Diagnostic::note("placement", message).at(line, 0));
     }
