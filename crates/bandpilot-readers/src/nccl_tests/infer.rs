@@ -104,6 +104,10 @@ pub(super) fn collectives(rows: &[Row], ranks: usize) -> Vec<Collective> {
     // Fast and slow rows are asked apart: many slow ones must not outvote those that can tell.
     let all: Vec<&Row> = rows.iter().collect();
     let fast: Vec<&Row> = rows.iter().filter(|row| is_fast(row)).collect();
+    // Without a fast row only the keys would be left to tell, and a single cell of them may be damaged.
+    if fast.is_empty() && by_parts(rows).is_none() {
+        return Vec::new();
+    }
     let may_be = |op: Collective| {
         most(&all, &|row| parts_fit(op, ranks, row).is_ok() && keys_fit(op, row))
             && most(&fast, &|row| ratio_fits(op, ranks, row).is_ok())

@@ -380,6 +380,29 @@ fn json_rows_are_refused_one_by_one() {
 }
 
 #[test]
+fn no_changed_number_of_a_json_document_becomes_a_measurement() {
+    let whole = values(&read("o.json", &document(1).to_string(), &options("", "")));
+    for row in 1..4 {
+        for name in
+            ["size", "count", "out_of_place/time", "out_of_place/alg_bw", "out_of_place/bus_bw"]
+        {
+            for factor in [10.0, 1000.0, 0.1, 1e300, -1.0, 0.0] {
+                let mut changed = document(1);
+                let value = changed.pointer_mut(&format!("/results/{row}/{name}")).unwrap();
+                let by = value.as_f64().unwrap() * factor;
+                *value = if by.fract() == 0.0 && by < 1e18 { json!(by as i64) } else { json!(by) };
+                let import = read("o.json", &changed.to_string(), &options("", ""));
+                let found = values(&import);
+                assert!(
+                    found.len() < whole.len() && found.iter().all(|value| whole.contains(value)),
+                    "{row} {name} {factor}: {found:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn a_json_document_that_is_cut_off_gives_what_is_whole() {
     let text = document(1).to_string();
     let all = values(&read("o.json", &text, &options("all_reduce", "h1:0-7")));
