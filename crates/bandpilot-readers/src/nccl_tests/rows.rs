@@ -124,15 +124,16 @@ pub(super) fn judge(line: u32, values: &Values<'_>) -> Result<Row, Diagnostic> {
     if busbw.value > MAX_BUSBW_GBYTES_PER_S {
         return Err(Diagnostic::error("busbw", format!("{} GB/s cannot be", busbw.value)));
     }
+    if values.count == Some(0) {
+        return Err(Diagnostic::error("count", format!("0 elements, but a size of {bytes}")));
+    }
     let speed = match values.time {
         Some(time) => Some(check_algbw(bytes, time, algbw)?),
         None => None,
     };
     let element = values.kind.and_then(element_bytes);
     let parts = match (element, values.count) {
-        (Some(element), Some(count)) if count > 0 => {
-            Some(bytes as f64 / (count as f64 * element as f64))
-        }
+        (Some(element), Some(count)) => Some(bytes as f64 / (count as f64 * element as f64)),
         _ => None,
     };
     let deviation = match (values.deviation, values.kind) {
