@@ -10,13 +10,21 @@ use crate::near::nearest;
 use crate::{Diagnostic, ImportOptions, hostlist};
 
 /// The list as far as it was found.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(super) struct DeviceList {
     pub(super) ranks: Vec<Rank>,
     /// True if lines were left out or are not readable.
     pub(super) incomplete: bool,
     /// Number of GPUs that each process has, if the file says it.
     pub(super) per_process: Option<u64>,
+}
+
+impl DeviceList {
+    /// True if a rank stands in it twice.
+    pub(super) fn has_rank_twice(&self) -> bool {
+        let mut seen = BTreeSet::new();
+        !self.ranks.iter().all(|rank| seen.insert((rank.group, rank.number)))
+    }
 }
 
 /// One rank and its GPU.
@@ -74,7 +82,7 @@ pub(super) fn check_numbers(list: &DeviceList) -> Result<(), Unusable> {
     };
     let mut seen = BTreeSet::new();
     for rank in &list.ranks {
-        if !seen.insert(rank.number) {
+        if !seen.insert((rank.group, rank.number)) {
             let message = format!("rank {} stands twice in the device list", rank.number);
             let reason = Diagnostic::error("placement", message).at(rank.line, 0);
             let help =
@@ -94,7 +102,7 @@ pub(super) fn check_numbers(list: &DeviceList) -> Result<(), Unusable> {
         let reason = format!("the device list has {ranks} GPUs, but each process has {each}");
         return Err(Unusable::Incomplete(first.line, reason));
     }
-    let highest = seen.last().copied().unwrap_or(0);
+    let highest = seen.last().map_or(0, |(_, number)| *number);
     if highest != seen.len() as u64 - 1 {
         let reason = format!("the device list has {} of ranks 0 to {highest}", seen.len());
         return Err(Unusable::Incomplete(first.line, reason));

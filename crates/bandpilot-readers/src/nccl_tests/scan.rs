@@ -58,6 +58,8 @@ struct Scanner {
     /// First line of rows that lack their header.
     headless: Option<u32>,
     failed: Option<u32>,
+    /// The last device list that several processes wrote for themselves.
+    side_by_side: Option<DeviceList>,
 }
 
 /// Sorts all lines.
@@ -133,7 +135,13 @@ impl Scanner {
     fn close(&mut self) {
         self.flush_torn();
         self.columns = None;
-        let table = std::mem::take(&mut self.current);
+        let mut table = std::mem::take(&mut self.current);
+        if table.devices.has_rank_twice() {
+            self.side_by_side = Some(table.devices.clone());
+        } else if let (true, Some(list)) = (table.devices.ranks.is_empty(), &self.side_by_side) {
+            // Its rows are of several runs, too.
+            table.devices = list.clone();
+        }
         if table.line > 0 {
             self.scanned.tables.push(table);
             return;
@@ -148,7 +156,10 @@ impl Scanner {
     }
 
     fn header(&mut self, line: u32, read: Result<Columns, Diagnostic>) {
-        self.close_if(|current| current.line > 0);
+        // The same header again, without a row between, is of processes side by side.
+        self.close_if(|current| {
+            current.line > 0 && (!current.rows.is_empty() || current.unusable.is_some())
+        });
         self.current.line = line;
         match read {
             Ok(columns) => {

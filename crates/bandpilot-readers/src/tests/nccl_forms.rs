@@ -189,11 +189,17 @@ fn tables_of_other_programs_and_failures_are_named() {
 
 #[test]
 fn two_tests_side_by_side_are_no_measurement() {
-    let line = "#  Rank  0 Group  0 Pid 1 on h1 device  0 [0x0f] X\n";
-    let table = HEADER.to_owned() + &rows(Collective::AllReduce, 2, &[10.0]);
-    for place in ["", "h1:0-1"] {
-        let import = read("o.txt", &(line.repeat(2) + &table), &options("all_reduce", place));
-        assert!(import.refused && shown(&import).contains("build nccl-tests with MPI=1"));
+    let list = devices(1, 8);
+    let rows = rows(Collective::AllReduce, 8, &[10.0, 20.0]);
+    let (first, second) = rows.split_once('\n').unwrap();
+    for text in [
+        format!("{list}{list}{HEADER}{HEADER}{rows}{rows}"),
+        format!("{list}{list}{HEADER}{first}\n{HEADER}{first}\n{second}{second}"),
+    ] {
+        for place in ["", "h1:0-7"] {
+            let import = read("o.txt", &text, &options("all_reduce", place));
+            assert!(import.refused && shown(&import).contains("build nccl-tests with MPI=1"));
+        }
     }
 }
 
