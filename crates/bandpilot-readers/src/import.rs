@@ -1,6 +1,8 @@
 //! What importing one file of measurements takes and gives, and which reader a file is for.
 
-use bandpilot_core::{Collective, GpuMask, Measurement};
+use std::sync::Arc;
+
+use bandpilot_core::{Cluster, Collective, GpuMask, Measurement};
 
 use crate::{Diagnostic, Severity, csv_tables, hostlist, nccl_tests};
 
@@ -35,6 +37,8 @@ pub struct ImportOptions {
     pub hosts: Vec<String>,
     /// Host names to replace: old name, new name.
     pub renames: Vec<(String, String)>,
+    /// The cluster that was measured: its host names, GPUs and PCI bus ids settle what logs leave open.
+    pub cluster: Option<Arc<Cluster>>,
 }
 
 impl ImportOptions {
@@ -111,12 +115,18 @@ pub fn import(source: &str, text: &str, options: &ImportOptions) -> Import {
     }
 }
 
+/// What a host is called after renaming.
+pub(crate) fn new_name<'a>(host: &'a str, renames: &'a [(String, String)]) -> &'a str {
+    renames.iter().find(|(old, _)| old == host).map_or(host, |(_, new)| new)
+}
+
 /// Gives hosts their new names; refuses two hosts of one name.
 fn renamed(mut import: Import, options: &ImportOptions) -> Import {
     for measurement in &mut import.measurements {
         for (host, _) in &mut measurement.placement {
-            if let Some((_, new)) = options.renames.iter().find(|(old, _)| old == host) {
-                host.clone_from(new);
+            let new = new_name(host, &options.renames);
+            if new != host {
+                *host = new.to_owned();
             }
         }
         measurement.placement.sort_by(|a, b| a.0.cmp(&b.0));

@@ -1,10 +1,12 @@
 //! Damaged input: whatever is cut, dropped, blown up or mixed in, no reader panics, and what is still
 //! read of a cut file is what the whole file says.
 
-use bandpilot_core::{Cluster, ClusterBuilder};
+use std::collections::BTreeSet;
+
+use bandpilot_core::{Cluster, ClusterBuilder, Measurement};
 use bandpilot_readers::{
     Import, ImportOptions, MissingBytes, cluster_file, coverage, csv_tables, hostlist, import,
-    placement, state_file, store,
+    nccl_tests, placement, state_file, store,
 };
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -29,6 +31,7 @@ fn options() -> Vec<ImportOptions> {
         told("all_reduce", ""),
         told("all_reduce", "h[1-2]:0-7"),
         told("all_gather", "h[1-2]:0-7"),
+        ImportOptions { cluster: Some(std::sync::Arc::new(cluster())), ..told("all_reduce", "") },
     ]
 }
 
@@ -56,6 +59,165 @@ fn read_all(text: &str, options: &ImportOptions) -> Import {
     let _ = csv_tables::read("f", text, options);
     let _ = bandpilot_readers::nccl_tests::read("f", text, options);
     read
+}
+
+/// Options under which each benchmark output gives its measurements.
+fn right_options() -> Vec<ImportOptions> {
+    let mut all = vec![ImportOptions::default()];
+    for (op, place) in [
+        ("all_reduce", ""),
+        ("all_gather", ""),
+        ("all_reduce", "h1:0-7"),
+        ("alltoall", "h1:0-7"),
+        ("reduce_scatter", "h1:0-7"),
+        ("all_reduce", "h1:0-3"),
+        ("all_reduce", "h[1-2]:0-7"),
+        ("all_gather", "h[1-2]:0-7"),
+        ("all_reduce", "h[1-12]:0-7"),
+        ("all_reduce", "h[1-16]:0-7"),
+        ("all_reduce", "h[1-360]:0-3"),
+    ] {
+        all.push(ImportOptions {
+            op: op.parse().ok(),
+            placement: Some(placement::by_name(place).value).filter(|place| !place.is_empty()),
+            ..ImportOptions::default()
+        });
+    }
+    let cluster = Some(std::sync::Arc::new(cluster()));
+    all.push(ImportOptions { cluster, op: "all_reduce".parse().ok(), ..ImportOptions::default() });
+    all
+}
+
+/// What a measurement says, without the line, which a changed file may have shifted. A changed device list
+/// may be another one that is sound by itself; then only the number of GPUs is held against it.
+fn facts(import: &Import, with_place: bool) -> BTreeSet<String> {
+    let place = |m: &Measurement| {
+        if with_place { placement::format(&m.placement) } else { m.gpus().to_string() }
+    };
+    import
+        .measurements
+        .iter()
+        .map(|m| format!("{} {:?} {} {}", m.collective, m.bytes, place(m), m.busbw_gbytes_per_s))
+        .collect()
+}
+
+/// Calls `change` for every benchmark output and the options under which it gives measurements, with a
+/// check that a changed text gives none that the whole file does not give.
+fn for_each_benchmark(test: &str, change: impl Fn(&str, &dyn Fn(&str, bool))) {
+    let Some(data) = bandpilot_testdata::require_data(test) else { return };
+    let mut used = 0;
+    for path in bandpilot_testdata::files(&data.join("field-files/nccl-tests")) {
+        let text = bandpilot_testdata::read(&path).unwrap_or_default();
+        let read = |text: &str, options: &ImportOptions| nccl_tests::read("f", text, options);
+        let whole = |options: &ImportOptions| read(&text, options).measurements.len();
+        // The options that give most, the first of several, and those that leave all to inference.
+        let Some(best) = right_options().into_iter().rev().max_by_key(whole) else { continue };
+        used += usize::from(whole(&best) > 0);
+        let two_hosts =
+            ClusterBuilder::new("two").host_type("dgx", "H100", 8).nvswitch().rails(400.0);
+        let cluster = Some(std::sync::Arc::new(two_hosts.hosts("h", 1, 2).build()));
+        let in_cluster = ImportOptions { cluster, ..ImportOptions::default() };
+        // A log of other hosts that has lost its list may be one of the whole cluster: sound by itself.
+        let in_cluster = Some(in_cluster).filter(|options| whole(options) > 0);
+        for options in
+            [Some(best), in_cluster, Some(ImportOptions::default())].into_iter().flatten()
+        {
+            let import = read(&text, &options);
+            let known = [facts(&import, false), facts(&import, true)];
+            change(&text, &|changed, with_place| {
+                let found = facts(&read(changed, &options), with_place);
+                let new = found.difference(&known[usize::from(with_place)]).next();
+                let differs = changed.lines().zip(text.lines()).find(|(now, before)| now != before);
+                assert!(new.is_none(), "{}: {new:?} by {differs:?}", path.display());
+            });
+        }
+    }
+    assert!(used >= 19, "only {used} benchmark outputs gave anything");
+}
+
+/// The numbers of a line, as byte ranges.
+fn numbers(line: &str) -> Vec<(usize, usize)> {
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    for (at, byte) in line.bytes().enumerate() {
+        if !(byte.is_ascii_digit() || byte == b'.') {
+            continue;
+        }
+        match found.last_mut() {
+            Some((_, end)) if *end == at => *end = at + 1,
+            _ => found.push((at, at + 1)),
+        }
+    }
+    found
+}
+
+/// A number in sizes that nothing has. A single digit is not made smaller: 0 instead of 1 may be a flag that
+/// says the opposite, and a file that is sound by itself.
+fn blown_up(number: &str) -> Vec<String> {
+    let times = |factor: f64| {
+        let decimals = number.split_once('.').map_or(0, |(_, after)| after.len());
+        number.parse::<f64>().map(|value| format!("{:.decimals$}", value * factor)).ok()
+    };
+    let mut all =
+        vec!["1e400".to_owned(), format!("{number}e99"), format!("-{number}"), "7".repeat(400)];
+    all.extend([10.0, 1000.0].into_iter().filter_map(times));
+    all.extend(times(0.1).filter(|_| number.len() > 1));
+    all
+}
+
+#[test]
+fn no_blown_up_number_becomes_a_measurement() {
+    for_each_benchmark("damage::no_blown_up_number", |text, check| {
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        for (at, line) in lines.iter().enumerate() {
+            let of_list = line.contains("Rank");
+            for (start, end) in numbers(line) {
+                for with in blown_up(&line[start..end]) {
+                    let changed = [&line[..start], &with, &line[end..]].concat();
+                    let before = lines[..at].concat();
+                    check(
+                        &[before.as_str(), &changed, &lines[at + 1..].concat()].concat(),
+                        !of_list,
+                    );
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn no_lost_cell_or_line_makes_another_measurement() {
+    for_each_benchmark("damage::no_lost_cell", |text, check| {
+        let lines: Vec<&str> = text.lines().collect();
+        for at in 0..lines.len() {
+            let mut changed = lines.clone();
+            changed.remove(at);
+            check(&changed.join("\n"), true);
+            check(&lines[..at].join("\n"), true);
+            check(&lines[at..].join("\n"), true);
+            for column in 0..lines[at].split_whitespace().count().min(30) {
+                let lost = without(lines[at], column, false);
+                changed = lines.clone();
+                changed[at] = &lost;
+                check(&changed.join("\n"), true);
+            }
+        }
+        for column in 0..16 {
+            let changed: Vec<String> =
+                lines.iter().map(|line| without(line, column, false)).collect();
+            check(&changed.join("\n"), true);
+        }
+    });
+}
+
+#[test]
+fn lines_torn_anywhere_make_no_other_measurement() {
+    for_each_benchmark("damage::lines_torn", |text, check| {
+        let noise = "\nh1:12:13 [0] NCCL INFO Bootstrap : Using eth0\n";
+        for at in (0..text.len()).filter(|at| at % 5 == 0 && text.is_char_boundary(*at)) {
+            check(&[&text[..at], noise, &text[at..]].concat(), false);
+            check(&text[..at], false);
+        }
+    });
 }
 
 fn is_table(name: &str) -> bool {
@@ -182,6 +344,9 @@ fn seeds() -> Vec<String> {
         "gpu,GPU0,GPU1\nGPU0,X,NV4\nGPU1,NV4,X\n".to_owned(),
         "m0,m1,m2,m3\n166,22,0,64\n".to_owned(),
         "# Collective test starting: all_reduce_perf\n# Using devices\n#  Rank  0 Group  0 Pid 1 on h1 device  0 [0x0f] H100\n#  Rank  1 Group  0 Pid 1 on h1 device  1 [0x0f] H100\n#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n     1048576        262144     float     sum      -1   339.61    3.09    3.09       0   335.85    3.12    3.12       0\n".to_owned(),
+        "{\"args\":[\"all_reduce_perf\"],\"config\":{\"nthreads\":1,\"ngpus\":2,\"devices\":[{\"rank\":0,\"hostname\":\"h1\",\"device\":0,\"device_hex\":\"0000:0f:00\"}]},\"results\":[{\"size\":1000000,\"count\":250000,\"type\":\"float\",\"redop\":\"sum\",\"root\":\"-1\",\"out_of_place\":{\"time\":100.0,\"alg_bw\":10.0,\"bus_bw\":10.0,\"nwrong\":0.0},\"in_place\":null}]}".to_owned(),
+        "{\"#wrong\":\"0\",\"algBw\":10.0,\"busBw\":15.0,\"gpus\":4,\"inPlace\":0,\"name\":\"AllReduce\",\"size\":1000000,\"time\":100.0}\n".to_owned(),
+        "# bytes N type op time algbw busbw res time algbw busbw res\n  1000000 250000 float sum 0.100 10.00 10.00 0e+00h1:2:3 [0] NCCL INFO x\n 0.100 10.00 10.00 0e+00\n".to_owned(),
         store::append_text("", &rows).map(|addition| addition.text).unwrap_or_default(),
     ]
 }

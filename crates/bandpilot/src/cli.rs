@@ -102,6 +102,7 @@ pub enum Measure {
     #[command(after_help = "Examples:
   bandpilot measure import run1.txt run2.txt --out store.jsonl
   bandpilot measure import run.txt --out store.jsonl --op all_reduce --placement h1:0-7,h2:0-7
+  bandpilot measure import slurm-*.out --out store.jsonl --cluster cluster.toml
   bandpilot measure import cross.csv --out store.jsonl --hosts h1,h2,h3,h4
   bandpilot measure import host_H100_26.csv --out store.jsonl --hosts H100_26=h1
   bandpilot measure import host_V100.csv --out store.jsonl --bytes unknown
@@ -117,7 +118,7 @@ All files are read before anything is written. Importing a file twice adds nothi
 /// `bandpilot measure import`
 #[derive(Debug, Args)]
 pub struct MeasureImport {
-    /// Output of nccl-tests, or CSV tables; - for stdin
+    /// Output of nccl-tests or rccl-tests (text or JSON), or CSV tables; - for stdin
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Store to append to; made if it is not there
@@ -129,6 +130,10 @@ pub struct MeasureImport {
     /// GPUs that took part, for files that do not list them, for example h1:0-7,h2:0-7
     #[arg(long)]
     pub placement: Option<String>,
+    /// Cluster file that the hosts are of: maps PCI bus ids to GPUs, checks host names, and lets a log
+    /// of as many GPUs as the cluster has stand for the whole cluster
+    #[arg(long, value_name = "FILE")]
+    pub cluster: Option<PathBuf>,
     /// Message size of rows that have none, for example 16MiB, or "unknown"
     #[arg(long, value_name = "SIZE")]
     pub bytes: Option<String>,

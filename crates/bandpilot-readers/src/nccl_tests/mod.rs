@@ -1,4 +1,4 @@
-//! The output of nccl-tests, in the form it has had since 2021.
+//! The output of nccl-tests and rccl-tests, as text and as JSON, in every form since 2018.
 //!
 //! ```text
 //! # Collective test starting: all_reduce_perf
@@ -10,100 +10,106 @@
 //!      1048576        262144     float     sum      -1   339.61    3.09    3.09       0   335.85    3.12    3.12       0
 //! ```
 //!
-//! The out-of-place bus bandwidth is kept. Three things make a row usable, and none is guessed:
+//! The out-of-place bus bandwidth is kept. Three things make a row usable:
 //!
-//! * **where it ran**: the device list if it is complete (ranks 0..n-1), else the caller's placement; if
-//!   both are there they must have the same numbers of GPUs a host, and the caller's names are used;
-//! * **what ran**: the line `Collective test starting`, or the caller; both must agree;
-//! * **that the table agrees with both**: busbw / algbw must be the factor of this collective for this
-//!   number of ranks, and size / (count x element size) what this collective makes of it.
+//! * **where it ran**: the device list if it is complete (ranks 0..n-1), else the caller's placement, else
+//!   the whole cluster if the rows prove that so many GPUs ran; if list and caller both say it they must
+//!   have the same numbers of GPUs a host, and the caller's names are used;
+//! * **what ran**: the line `Collective test starting`, a command in the log, the caller, or the rows
+//!   themselves if only one collective has such numbers; all that speak must agree;
+//! * **that the row agrees with both**: algbw must be size / time, busbw / algbw the factor of this
+//!   collective for this number of ranks, and size / (count x element size) what the collective makes
+//!   of it.
 //!
-//! A file in which most rows disagree is refused as a whole, a single such row alone. Other forms (the
-//! `error` column before 2021, JSON, prefixed lines, other programs) are refused with the line.
+//! What is inferred is said in a note. A table in which most rows disagree is refused as a whole, a single
+//! such row alone. `docs/reference/benchmark-logs.md` is the user's side of this.
 
+mod bus_id;
 mod check;
 mod devices;
+mod header;
+mod infer;
+mod json;
+mod lines;
 mod rows;
 mod scan;
+mod settle;
 
-use bandpilot_core::{Collective, GpuMask, Measurement};
+use std::collections::BTreeSet;
 
-use crate::{Diagnostic, Import, ImportOptions, placement};
+use bandpilot_core::{Collective, Measurement};
+
+use crate::{Diagnostic, Import, ImportOptions, Severity};
 
 use rows::{Row, RowOutcome};
-use scan::{Section, scan};
+use scan::{Scanned, Table, scan};
 
-/// Reads the output of one or more runs of the same collective. `source` is the name that the
-/// measurements carry.
+/// Reads the output of one or more runs. `source` is the name that the measurements carry.
 pub fn read(source: &str, text: &str, options: &ImportOptions) -> Import {
-    let scanned = match scan(text) {
-        Ok(scanned) => scanned,
-        Err(reason) => return Import::refuse(reason),
-    };
+    let scanned = scan(text);
+    let scanned =
+        if scanned.tables.is_empty() { json::scan(text).unwrap_or(scanned) } else { scanned };
+    if scanned.tables.is_empty() {
+        return Import { diagnostics: no_table(scanned), refused: true, ..Import::default() };
+    }
     let mut import = Import { diagnostics: scanned.remarks, ..Import::default() };
-    let mut op: Option<Collective> = None;
-    let count: usize = scanned.sections.iter().map(|section| section.rows.len()).sum();
-    for section in &scanned.sections {
-        let part = read_section(source, section, options, op);
-        match part {
-            Ok((section_op, part)) => {
-                op = Some(section_op);
+    let mut whole_refused = false;
+    for table in scanned.tables {
+        let rows = table.rows.len();
+        match read_table(source, table, options) {
+            Ok(part) => {
                 import.measurements.extend(part.measurements);
                 import.skipped_rows += part.skipped_rows;
                 import.refused_rows += part.refused_rows;
                 import.diagnostics.extend(part.diagnostics);
             }
-            Err(reason) => return Import { refused_rows: count, ..Import::refuse(reason) },
-        }
-    }
-    import.finish()
-}
-
-/// One table; `op_before` is the collective of the tables before it in the file.
-fn read_section(
-    source: &str,
-    section: &Section<'_>,
-    options: &ImportOptions,
-    op_before: Option<Collective>,
-) -> Result<(Collective, Import), Diagnostic> {
-    let op = section_op(section, options, op_before)?;
-    let mut import = Import::default();
-    let placement = section_placement(section, options, &mut import.diagnostics)?;
-    let ranks: usize = placement.iter().map(|(_, mask)| mask.count()).sum();
-    if section.rows.is_empty() {
-        return Err(Diagnostic::error("", "no row stands below this header")
-            .at(section.header_line, 0)
-            .help("the output may be cut off; run the test again"));
-    }
-    let mut good: Vec<Row> = Vec::new();
-    let mut zero_sizes: Vec<u32> = Vec::new();
-    for raw in &section.rows {
-        match rows::read(raw) {
-            RowOutcome::Row(row) => good.push(row),
-            RowOutcome::SizeZero => zero_sizes.push(raw.line),
-            RowOutcome::Refused(reason) => {
-                import.refused_rows += 1;
+            Err(reason) => {
+                whole_refused = true;
+                import.refused_rows += rows;
                 import.diagnostics.push(reason);
             }
         }
     }
-    note_skipped(&mut import, &zero_sizes, "of size 0");
+    import.refused = whole_refused && import.measurements.is_empty();
+    import.finish()
+}
+
+/// The remarks with a reason why there is nothing else.
+fn no_table(scanned: Scanned) -> Vec<Diagnostic> {
+    let mut all = scanned.remarks;
+    if all.iter().all(|remark| remark.severity < Severity::Error) {
+        let line = all.iter().map(|remark| remark.line).find(|line| *line > 0);
+        let help = "it begins with: # size count type redop root time algbw busbw #wrong ...";
+        let reason = Diagnostic::error("", "no table of nccl-tests was found");
+        all.push(reason.at(line.unwrap_or(0), 0).help(help));
+    }
+    crate::diagnostic::sort(&mut all);
+    all
+}
+
+fn read_table(source: &str, table: Table, options: &ImportOptions) -> Result<Import, Diagnostic> {
+    let mut table = table;
+    if let Some(reason) = table.unusable {
+        return Err(reason);
+    }
+    if table.rows.is_empty() {
+        return Err(Diagnostic::error("", "no row stands below this header")
+            .at(table.line, 0)
+            .help("the output may be cut off; run the test again"));
+    }
+    let mut import = Import::default();
+    let rows = sound_rows(std::mem::take(&mut table.rows), &mut import);
+    if rows.is_empty() {
+        return Ok(import);
+    }
+    let (op, placement) = settle::settle(&table, &rows, options, &mut import.diagnostics)?;
+    let ranks: usize = placement.iter().map(|(_, mask)| mask.count()).sum();
     if ranks == 1 {
-        let lines: Vec<u32> = good.iter().map(|row| row.line).collect();
+        let lines: Vec<u32> = rows.iter().map(|row| row.line).collect();
         note_skipped(&mut import, &lines, "of a single GPU");
-        return Ok((op, import));
+        return Ok(import);
     }
-    let checked = check::against(op, ranks, good)?;
-    let (too_slow, good): (Vec<Row>, Vec<Row>) =
-        checked.good.into_iter().partition(|row| row.busbw.value == 0.0);
-    let lines: Vec<u32> = too_slow.iter().map(|row| row.line).collect();
-    note_skipped(&mut import, &lines, "that print a bandwidth of 0");
-    if !checked.by_bandwidth && !good.is_empty() {
-        let message = "no row is fast enough to check the number of ranks";
-        import.diagnostics.push(Diagnostic::note("busbw", message).at(section.header_line, 0));
-    }
-    import.refused_rows += checked.odd.len();
-    import.diagnostics.extend(checked.odd);
+    let good = checked_rows(op, ranks, rows, &table, &mut import)?;
     import.measurements.extend(good.into_iter().map(|row| Measurement {
         collective: op,
         bytes: Some(row.bytes),
@@ -112,7 +118,68 @@ fn read_section(
         source: source.to_owned(),
         line: u64::from(row.line),
     }));
-    Ok((op, import))
+    Ok(import)
+}
+
+/// The rows that are sound by themselves; the others are noted.
+fn sound_rows(outcomes: Vec<RowOutcome>, import: &mut Import) -> Vec<Row> {
+    let (mut rows, mut zero_sizes): (Vec<Row>, Vec<u32>) = (Vec::new(), Vec::new());
+    for outcome in outcomes {
+        match outcome {
+            RowOutcome::Row(row) => rows.push(*row),
+            RowOutcome::SizeZero(line) => zero_sizes.push(line),
+            RowOutcome::Refused(reason) => {
+                import.refused_rows += 1;
+                import.diagnostics.push(reason);
+            }
+        }
+    }
+    note_skipped(import, &zero_sizes, "of size 0");
+    rows
+}
+
+/// The rows that fit the collective and the number of ranks; the others are noted.
+fn checked_rows(
+    op: Collective,
+    ranks: usize,
+    rows: Vec<Row>,
+    table: &Table,
+    import: &mut Import,
+) -> Result<Vec<Row>, Diagnostic> {
+    let numbers = infer::ranks(op, &rows);
+    let checked = check::against(op, ranks, rows).map_err(|reason| {
+        let mend = "give the --op and --placement that were really run";
+        reason.help(match numbers {
+            infer::Ranks::Unknown => mend.to_owned(),
+            numbers => format!("if it was {op}, {numbers}; {mend}"),
+        })
+    })?;
+    let (too_slow, good): (Vec<Row>, Vec<Row>) =
+        checked.good.into_iter().partition(|row| row.busbw.value == 0.0);
+    let lines: Vec<u32> = too_slow.iter().map(|row| row.line).collect();
+    note_skipped(import, &lines, "that print a bandwidth of 0");
+    let note = |field: &str, message: String| Diagnostic::note(field, message).at(table.line, 0);
+    if !checked.by_bandwidth && !good.is_empty() {
+        let message = "no row is fast enough to check the number of ranks";
+        import.diagnostics.push(note("busbw", message.to_owned()));
+    }
+    if table.cpu_time {
+        let message = "the times are those of the calls; algbw cannot be checked against them";
+        import.diagnostics.push(note("time", message.to_owned()));
+    }
+    import.diagnostics.extend(several_kinds(&good).map(|message| note("", message)));
+    import.refused_rows += checked.odd.len();
+    import.diagnostics.extend(checked.odd);
+    Ok(good)
+}
+
+/// Says that rows of several reductions or element types count as repeats of each other.
+fn several_kinds(rows: &[Row]) -> Option<String> {
+    let kinds: BTreeSet<&str> = rows.iter().map(|row| row.kind.as_str()).collect();
+    let named: Vec<&str> = kinds.iter().copied().collect();
+    (kinds.len() > 1).then(|| {
+        format!("rows of {} are taken as repeats of the same collective", named.join(", "))
+    })
 }
 
 fn note_skipped(import: &mut Import, lines: &[u32], what: &str) {
@@ -120,90 +187,6 @@ fn note_skipped(import: &mut Import, lines: &[u32], what: &str) {
     import.skipped_rows += lines.len();
     let message = format!("{} rows {what} are skipped", lines.len());
     import.diagnostics.push(Diagnostic::note("", message).at(*first, 0));
-}
-
-/// The collective of a table, which file and caller must agree on.
-fn section_op(
-    section: &Section<'_>,
-    options: &ImportOptions,
-    before: Option<Collective>,
-) -> Result<Collective, Diagnostic> {
-    let stated = match section.op {
-        None => None,
-        Some((line, name)) => match name.parse::<Collective>() {
-            Ok(op) => Some((line, op)),
-            Err(error) => {
-                let reason = Diagnostic::error("op", error.to_string());
-                return Err(reason.at(line, 0).help("such a run cannot be used"));
-            }
-        },
-    };
-    let (line, op) = match (stated, options.op) {
-        (Some((line, stated)), Some(given)) if stated != given => {
-            let message = format!("the file is of {stated}, but {given} was given");
-            let reason = Diagnostic::error("op", message).at(line, 0);
-            return Err(reason.help("leave the operation out for this file"));
-        }
-        (Some(stated), _) => stated,
-        (None, Some(given)) => (section.header_line, given),
-        (None, None) => {
-            let message = "the file does not say which collective was run";
-            let reason = Diagnostic::error("op", message).at(section.header_line, 0);
-            return Err(reason.help("give it, for example --op all_reduce"));
-        }
-    };
-    match before {
-        Some(before) if before != op => {
-            let message = format!("a table of {op} after one of {before}");
-            let reason = Diagnostic::error("op", message).at(line, 0);
-            Err(reason.help("split the file into one for each collective"))
-        }
-        _ => Ok(op),
-    }
-}
-
-/// Where a table's run was, from the device list or the caller.
-fn section_placement(
-    section: &Section<'_>,
-    options: &ImportOptions,
-    remarks: &mut Vec<Diagnostic>,
-) -> Result<Vec<(String, GpuMask)>, Diagnostic> {
-    let listed = devices::placement(&section.ranks, section.ranks_elided);
-    let help = "give it, for example --placement h1:0-7,h2:0-7";
-    match (listed, options.placement.as_ref().filter(|given| !given.is_empty())) {
-        (Ok(listed), None) => Ok(listed),
-        (Err((line, reason)), None) => {
-            let line = if line == 0 { section.header_line } else { line };
-            Err(Diagnostic::error("placement", reason).at(line, 0).help(help))
-        }
-        (Err((line, reason)), Some(given)) => {
-            if line > 0 {
-                let message = format!("{reason}; the given placement is used");
-                remarks.push(Diagnostic::note("placement", message).at(line, 0));
-            }
-            Ok(given.clone())
-        }
-        (Ok(listed), Some(given)) => {
-            if counts(&listed) == counts(given) {
-                return Ok(given.clone());
-            }
-            let line = section.ranks.first().map_or(section.header_line, |rank| rank.line);
-            let message = format!(
-                "the device list is {}, but {} was given",
-                placement::format(&listed),
-                placement::format(given)
-            );
-            let help = "both must have the same numbers of GPUs a host";
-            Err(Diagnostic::error("placement", message).at(line, 0).help(help))
-        }
-    }
-}
-
-/// Numbers of GPUs a host, largest first.
-fn counts(placement: &[(String, GpuMask)]) -> Vec<usize> {
-    let mut counts: Vec<usize> = placement.iter().map(|(_, mask)| mask.count()).collect();
-    counts.sort_unstable_by(|a, b| b.cmp(a));
-    counts
 }
 
 #[cfg(test)]

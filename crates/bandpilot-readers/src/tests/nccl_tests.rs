@@ -1,10 +1,9 @@
 use std::fmt::Write as _;
 
+use bandpilot_core::Collective;
 use proptest::prelude::*;
 
 use super::*;
-use crate::Severity;
-
 const HEADER: &str = "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)\n";
 
 fn devices(hosts: usize, gpus: usize) -> String {
@@ -67,14 +66,31 @@ fn takes_the_out_of_place_bandwidth() {
 }
 
 #[test]
-fn nothing_is_guessed() {
-    let no_op = read("o.txt", &good(), &options("", ""));
-    assert!(no_op.refused);
-    assert!(shown(&no_op).contains("does not say which collective"), "{}", shown(&no_op));
-    let table = HEADER.to_owned() + &rows(Collective::AllReduce, 16, &[10.0]);
+fn what_is_not_said_is_inferred_only_if_one_answer_is_left() {
+    let told = read("o.txt", &good(), &options("", ""));
+    assert_eq!(told.measurements.len(), 3);
+    assert_eq!(
+        shown(&told),
+        "o.txt:18: note: op: all_reduce, the only collective with these numbers"
+    );
+    let table = HEADER.to_owned() + &rows(Collective::AllReduce, 16, &[10.0, 80.0]);
     let no_place = read("o.txt", &table, &options("all_reduce", ""));
-    assert!(shown(&no_place).contains("does not list its devices"), "{}", shown(&no_place));
-    assert_eq!(read("o.txt", &table, &options("all_reduce", "a[1-2]:0-7")).measurements.len(), 1);
+    assert!(no_place.refused);
+    assert!(
+        shown(&no_place).contains("does not list its devices; its rows are of 16 GPUs"),
+        "{}",
+        shown(&no_place)
+    );
+    assert_eq!(read("o.txt", &table, &options("all_reduce", "a[1-2]:0-7")).measurements.len(), 2);
+    let gathers = devices(2, 8)
+        + HEADER
+        + &rows(Collective::AllGather, 16, &[10.0]).replace(" sum ", " none ");
+    let import = read("o.txt", &gathers, &options("", ""));
+    assert!(import.refused);
+    insta::assert_snapshot!(shown(&import), @r"
+    o.txt:18: error: op: the file does not say which collective was run
+      help: its numbers fit all_gather, alltoall; give the one, for example --op all_gather
+    ");
 }
 
 #[test]
@@ -83,7 +99,11 @@ fn file_and_caller_must_agree() {
     assert_eq!(read("o.txt", &stated, &options("", "")).measurements.len(), 3);
     for (op, place, part) in [
         ("all_gather", "", "the file is of all_reduce, but all_gather was given"),
-        ("", "a:0-7,b:0-6", "the device list is h1:0-7,h2:0-7, but a:0-7,b:0-6 was given"),
+        (
+            "",
+            "a:0-7,b:0-6",
+            "the device list has 16 GPUs (8 of h1, 8 of h2), but a:0-7,b:0-6 was given",
+        ),
     ] {
         let import = read("o.txt", &stated, &options(op, place));
         assert!(import.refused && shown(&import).contains(part), "{}", shown(&import));
@@ -155,7 +175,7 @@ fn other_lines_are_counted_or_named() {
     let import = read("o.txt", &text, &options("all_reduce", ""));
     assert_eq!(import.measurements.len(), 2);
     insta::assert_snapshot!(shown(&import), @r"
-    o.txt:1: note: 2 lines that are no part of the output are ignored
+    o.txt:21: note: 1 lines that are no part of the output are ignored
     o.txt:22: note: 1 rows of size 0 are skipped
     o.txt:25: warning: rows were left out here
     o.txt:26: warning: #wrong: the test itself reports wrong results
@@ -163,14 +183,20 @@ fn other_lines_are_counted_or_named() {
 }
 
 #[test]
-fn several_tables_must_be_of_one_collective() {
-    let run = |name: &str| format!("# Collective test starting: {name}_perf\n{}", good());
-    let twice = run("all_reduce") + &run("all_reduce");
-    assert_eq!(read("o.txt", &twice, &options("", "")).measurements.len(), 6);
-    let mixed = run("all_reduce") + &run("all_gather");
+fn several_tables_each_have_their_own_collective_and_fate() {
+    let run = |op: Collective| {
+        let table = HEADER.to_owned() + &rows(op, 16, &[10.0, 20.0]);
+        format!("# Collective test starting: {op}_perf\n{}{table}", devices(2, 8))
+    };
+    let all: String = Collective::ALL.into_iter().map(run).collect();
+    let import = read("o.txt", &all, &options("", ""));
+    assert_eq!((import.measurements.len(), shown(&import).as_str()), (14, ""));
+    let mixed = run(Collective::AllReduce)
+        + &run(Collective::AllGather).replace("starting: all_gather", "starting: hypercube")
+        + &run(Collective::Broadcast);
     let import = read("o.txt", &mixed, &options("", ""));
-    assert!(import.refused && import.measurements.is_empty());
-    assert!(shown(&import).contains("a table of all_gather after one of all_reduce"));
+    assert_eq!((import.measurements.len(), import.refused_rows, import.refused), (4, 2, false));
+    assert!(shown(&import).contains("op: 'hypercube_perf' is not a collective"));
 }
 
 #[test]
@@ -179,120 +205,29 @@ fn device_lists_that_do_not_say_where_it_ran() {
     let line = |rank: u32, host: &str, device: u32| {
         format!("#  Rank {rank} Pid 1 on {host} device {device} [0x00] X\n")
     };
+    let of_four = |host: &str, devices: [u32; 4]| -> String {
+        (0..).zip(devices).map(|(rank, device)| line(rank, host, device)).collect()
+    };
     for (list, part) in [
         (line(0, "a", 0) + &line(1, "a", 1) + &line(3, "a", 3), "has 3 of ranks 0 to 3"),
-        (line(0, "a", 0) + &line(0, "a", 1), "rank 0 stands twice"),
-        (line(0, "a", 0) + &line(1, "a", 0), "device 0 of a is listed twice"),
-        (line(0, "a", 64), "no device number below 64"),
-        (line(0, "a:b", 0), "'a:b' is not a host name"),
+        (of_four("a", [0, 1, 2, 0]), "device 0 of a is listed twice"),
+        (of_four("a", [0, 1, 2, 64]), "no device number below 64"),
+        (of_four("a:b", [0, 1, 2, 3]), "'a:b' is not a host name"),
+        ("# Rank 0 Pid on a device 0\n".into(), "does not list its devices"),
         (line(0, "a", 0) + "...\n", "is not complete"),
         (
             "# Rank 0 Group 0 Pid 1 on a device 0\n# Rank 1 Group 1 Pid 1 on a device 1\n".into(),
             "several groups",
         ),
     ] {
-        let text = list + &table;
+        let text = list.clone() + &table;
         let import = read("o.txt", &text, &options("all_reduce", ""));
         assert!(import.refused && shown(&import).contains(part), "{}", shown(&import));
         let helped = read("o.txt", &text, &options("all_reduce", "b:0-3"));
         assert_eq!(helped.measurements.len(), 1, "{}", shown(&helped));
-        assert!(shown(&helped).contains("the given placement is used"));
+        let complete = list.lines().count() == 4 || part.contains("does not list");
+        assert_eq!(shown(&helped).contains("the given placement is used"), !complete);
     }
-}
-
-#[test]
-fn labels_of_srun_are_cut_off() {
-    let text = "0: ".to_owned() + &good().trim_end().replace('\n', "\n0: ");
-    assert_eq!(read("o.txt", &text, &options("all_reduce", "")).measurements.len(), 3);
-}
-
-/// What is known of the field files besides their text.
-fn known(name: &str) -> ImportOptions {
-    let (op, place) = [
-        ("Azure", "all_reduce", "h[1-4]:0-3"),
-        ("GoogleCloudPlatform", "all_gather", "h[1-2]:0-7"),
-        (
-            "aws-samples-awsome-distributed-training-micro-benchmarks-nccl-tests-README.md-L157",
-            "all_reduce",
-            "h[1-2]:0-7",
-        ),
-        (
-            "aws-samples-awsome-distributed-training-micro-benchmarks-nccl-tests-slurm",
-            "all_reduce",
-            "h[1-16]:0-7",
-        ),
-        ("coreweave-nccl-tests-README.md-L135", "all_reduce", "h[1-12]:0-7"),
-        ("coreweave-nccl-tests-README.md-L298", "all_reduce", "h[1-360]:0-3"),
-        ("oracle-quickstart-oci-hpc-documentation", "all_reduce", ""),
-        ("oracle-quickstart-oci-hpc-oke", "", "h[1-2]:0-7"),
-        ("v100-pcie", "all_reduce", ""),
-        ("mi300x", "all_reduce", ""),
-        ("a10g", "all_reduce", ""),
-        ("reduce-scatter", "reduce_scatter", "h1:0-7"),
-        ("eth-cscs-cscs-docs-docs-software-communication-nccl", "", ""),
-        ("eth-cscs-cscs-docs-docs-software-container", "", ""),
-    ]
-    .into_iter()
-    .find(|(prefix, ..)| name.starts_with(prefix))
-    .map_or(("all_reduce", "h1:0-7"), |(_, op, place)| (op, place));
-    options(op, place)
-}
-
-fn outcome(import: &Import) -> String {
-    let mut text = format!(
-        "imported {}, skipped {}, refused rows {}{}\n",
-        import.measurements.len(),
-        import.skipped_rows,
-        import.refused_rows,
-        if import.refused { ", FILE REFUSED" } else { "" }
-    );
-    let (first, last) = (import.measurements.first(), import.measurements.last());
-    for m in first.into_iter().chain(last) {
-        let bytes = m.bytes.map_or(0, |bytes| bytes);
-        let place = crate::hostlist::compress(m.placement.iter().map(|(name, _)| name.as_str()));
-        writeln!(
-            text,
-            "  line {}: {} of {bytes} over {} GPUs on {place}: {}",
-            m.line,
-            m.collective,
-            m.gpus(),
-            m.busbw_gbytes_per_s
-        )
-        .unwrap();
-    }
-    for d in &import.diagnostics {
-        writeln!(text, "{}", d.display("FILE")).unwrap();
-    }
-    text
-}
-
-#[test]
-fn field_files() {
-    let Some(data) = bandpilot_testdata::require_data("nccl_tests::field_files") else { return };
-    let files = bandpilot_testdata::files(&data.join("field-files/nccl-tests"));
-    assert!(files.len() >= 30, "{}", files.len());
-    insta::with_settings!({ snapshot_path => "snapshots", prepend_module_to_snapshot => false, omit_expression => true }, {
-        for path in files {
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            let text = bandpilot_testdata::read(&path).unwrap();
-            let alone = outcome(&read(&name, &text, &ImportOptions::default()));
-            let helped = outcome(&read(&name, &text, &known(&name)));
-            let short = name.trim_end_matches(".txt").replace('.', "-");
-            insta::assert_snapshot!(format!("nccl_{short}"), format!("alone: {alone}with help: {helped}"));
-        }
-    });
-}
-
-#[test]
-fn the_ratio_tells_a_wrong_number_of_ranks_in_a_field_file() {
-    let Some(data) = bandpilot_testdata::require_data("nccl_tests::the_ratio") else { return };
-    let path = data.join("field-files/nccl-tests/coreweave-nccl-tests-README.md-L135.txt");
-    let text = bandpilot_testdata::read(&path).unwrap();
-    // The page speaks of 64 GPUs; the table is of 96.
-    let wrong = read("f", &text, &options("all_reduce", "h[1-8]:0-7"));
-    assert!(wrong.refused, "{}", shown(&wrong));
-    let right = read("f", &text, &options("all_reduce", "h[1-12]:0-7"));
-    assert_eq!(right.measurements.len(), 5, "{}", shown(&right));
 }
 
 proptest! {
@@ -315,3 +250,8 @@ proptest! {
         }
     }
 }
+
+#[path = "nccl_field_files.rs"]
+mod field_files;
+#[path = "nccl_forms.rs"]
+mod forms;

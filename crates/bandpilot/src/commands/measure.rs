@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use bandpilot_core::{Measurement, format_bytes, parse_bytes};
 use bandpilot_readers::coverage::{Outlier, Summary, summarise};
@@ -12,6 +13,7 @@ use bandpilot_readers::{
 use serde_json::{Value, json};
 
 use crate::cli::{MeasureImport, MeasureShow};
+use crate::commands::ground;
 use crate::exit::{Code, Failure};
 use crate::io::{append_locked, read_text};
 use crate::output::{Done, Output, remark_json, table, write_table};
@@ -22,7 +24,11 @@ use crate::output::{Done, Output, remark_json, table, write_table};
 /// If an argument is wrong, a file cannot be read, a file is refused (without `--keep-going`), or the
 /// store cannot be written; then nothing is written.
 pub fn import(args: &MeasureImport) -> Result<Done, Failure> {
-    let options = options(args)?;
+    let mut remarks = Vec::new();
+    let mut options = options(args)?;
+    if let Some(path) = &args.cluster {
+        options.cluster = Some(Arc::new(ground::cluster(path, &mut remarks)?));
+    }
     let mut files = Vec::new();
     for path in &args.files {
         let text = read_text(path)?;
@@ -44,7 +50,7 @@ pub fn import(args: &MeasureImport) -> Result<Done, Failure> {
     })?;
     let code = if refused { Code::Problems } else { Code::Ok };
     let output = Imported { store: name, files, added, already_present };
-    Ok(Done { code, ..Done::ok(output) })
+    Ok(Done { remarks, code, ..Done::ok(output) })
 }
 
 /// Host names that were given but stand in no reading are slips: an append-only store must not take them.

@@ -93,7 +93,7 @@ fn nccl_tests_output_needs_what_it_does_not_say() {
     let base = ["measure", "import", &path, "--out", "s"];
     let (code, _, err) = run(folder.path(), &base);
     assert_eq!(code, 3);
-    assert!(err.contains("the file does not say which collective was run"), "{err}");
+    assert!(err.contains("the file does not list its devices; its rows are of 16 GPUs"), "{err}");
     let told = [&base[..], &["--op", "all_reduce", "--placement", "h[1-2]:0-7"]].concat();
     let (code, out, _) = run(folder.path(), &told);
     assert_eq!(code, 0, "{out}");
@@ -101,6 +101,98 @@ fn nccl_tests_output_needs_what_it_does_not_say() {
     let (code, _, err) = run(folder.path(), &wrong);
     assert_eq!(code, 3);
     assert!(err.contains("busbw / algbw is"), "{err}");
+}
+
+/// A cluster file of two hosts of eight H100 with these names and PCI bus ids.
+fn two_hosts(names: [&str; 2], ids: &str) -> String {
+    let mut text = "name = \"c\"\n[[host_type]]\nname = \"t\"\ngpu_model = \"H100\"\ngpus = 8\nlinks = \"nvswitch\"\nrails = { gbit_per_s = 400 }\n".to_owned();
+    for name in names {
+        writeln!(text, "[[hosts]]\nnames = \"{name}\"\ntype = \"t\"").unwrap();
+        if !ids.is_empty() {
+            let ids = ids.split(' ').map(|id| format!("\"0000:{id}:00.0\"")).collect::<Vec<_>>();
+            writeln!(text, "pci_bus_ids = [{}]", ids.join(", ")).unwrap();
+        }
+    }
+    text
+}
+
+#[test]
+fn a_cluster_file_settles_where_a_real_log_ran() {
+    let Some(data) = bandpilot_testdata::require_data("cli::a_cluster_file_settles") else {
+        return;
+    };
+    let field = data.join("field-files/nccl-tests");
+    let file = |name: &str| field.join(name).to_string_lossy().into_owned();
+    let unlisted = file(
+        "aws-samples-awsome-distributed-training-micro-benchmarks-nccl-tests-README.md-L157.txt",
+    );
+    let listed = file("oracle-quickstart-oci-hpc-documentation-Troubleshooting.md-L146.txt");
+    let reversed = "d8 c0 a8 89 5b 44 2d 0f";
+    let folder = folder_with(&[
+        ("short.toml", &two_hosts(["h1", "h2"], "")),
+        ("reversed.toml", &two_hosts(["host1-xxxxxxxxxx", "host2-xxxxxxxxxxx"], reversed)),
+        (
+            "other.toml",
+            &two_hosts(["host1-xxxxxxxxxx", "host2-xxxxxxxxxxx"], "01 02 03 04 05 06 07 08"),
+        ),
+        ("near.toml", &two_hosts(["host1-xxxxxxxxx", "host2-xxxxxxxxxxx"], "")),
+    ]);
+    let import = |file: &str, extra: &[&str]| {
+        run(folder.path(), &[&["measure", "import", file, "--out", "s"], extra].concat())
+    };
+    let (code, out, err) = import(&unlisted, &["--cluster", "short.toml"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    for part in [
+        "note: op: all_reduce, the only collective with these numbers",
+        "its rows are of 16 GPUs, which are all of the cluster",
+        "note: 6 rows that print a bandwidth of 0 are skipped",
+        "s: 23 measurements added",
+    ] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    let (code, out, _) = import(&listed, &["--cluster", "reversed.toml"]);
+    assert_eq!(code, 0);
+    assert!(out.contains("s: 5 measurements added"), "{out}");
+    for (cluster, part) in [
+        ("other.toml", "the PCI bus id 0x0f is of no GPU of host1-xxxxxxxxxx in the cluster file"),
+        ("near.toml", "--hosts host1-xxxxxxxxxx=host1-xxxxxxxxx renames the log's host"),
+        ("short.toml", "the log ran on 'host1-xxxxxxxxxx', which is no host of the cluster"),
+    ] {
+        let (code, _, err) = import(&listed, &["--cluster", cluster]);
+        assert_eq!(code, 3);
+        assert!(err.contains(part), "{part}: {err}");
+    }
+    let renamed = ["--cluster", "near.toml", "--hosts", "host1-xxxxxxxxxx=host1-xxxxxxxxx"];
+    assert_eq!(import(&listed, &renamed).0, 0);
+    assert_eq!(import(&listed, &["--cluster", "none.toml"]).0, 5);
+}
+
+#[test]
+fn each_real_log_is_imported_or_refused_by_name() {
+    let Some(data) = bandpilot_testdata::require_data("cli::each_real_log") else { return };
+    let files: Vec<String> = bandpilot_testdata::files(&data.join("field-files/nccl-tests"))
+        .iter()
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
+    let folder = folder_with(&[]);
+    let mut args = vec!["measure", "import", "--out", "s", "--keep-going"];
+    args.extend(files.iter().map(String::as_str));
+    let (code, out, _) = run(folder.path(), &args);
+    assert_eq!(code, 6);
+    for (part, times) in [
+        ("NVSHMEM perftest", 6),
+        ("as all_reduce_bench prints them", 1),
+        ("'XXXXX' is masked", 12),
+        ("the test failed here", 1),
+    ] {
+        assert_eq!(out.matches(part).count(), times, "{part}: {out}");
+    }
+    let (_, out, _) = run(folder.path(), &[&args[..], &["--json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    for file in json["files"].as_array().unwrap() {
+        let explained = !file["diagnostics"].as_array().unwrap().is_empty();
+        assert!(explained || file["imported"].as_u64() > Some(0), "{file}");
+    }
 }
 
 #[test]
