@@ -115,7 +115,8 @@ pub fn classify(scene: &Scene<'_>, scope: &Scope) -> Vec<HostClass> {
     classes
 }
 
-fn all_alike(scene: &Scene<'_>, host: HostId) -> bool {
+/// True if it does not matter which GPUs of the host are taken.
+pub fn all_alike(scene: &Scene<'_>, host: HostId) -> bool {
     !which_gpus_matter(scene, host) && scene.predictor().has_uniform_rails(host)
 }
 

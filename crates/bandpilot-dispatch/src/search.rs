@@ -10,6 +10,7 @@
 
 mod cells;
 mod jobs;
+mod rails;
 mod seeds;
 mod state;
 mod walk;
@@ -149,6 +150,11 @@ pub fn search(
     let Some((best, runner_up)) = found.into_sets() else {
         return Err(NotFound { proven: exhaustive && unseen == f64::NEG_INFINITY });
     };
+    let align = |found: Found| {
+        let alike = |host| classes::all_alike(scene, host);
+        Found { placement: rails::aligned(&found.placement, &scope.usable, alike), ..found }
+    };
+    let (best, runner_up) = (align(best), runner_up.map(align));
     let upper_bound = exhaustive.then_some(best.objective.max(unseen));
     Ok(Outcome {
         proven: exhaustive && unseen <= best.objective,

@@ -199,11 +199,19 @@ fn sixty_four(free: [u64; 8]) -> (Cluster, ClusterState) {
 }
 
 fn solve(cluster: &Cluster, state: &ClusterState, parallel: &Parallel) -> ParallelAnswer {
+    solve_with(cluster, state, parallel, &Request::gpus(parallel.gpus()))
+}
+
+fn solve_with(
+    cluster: &Cluster,
+    state: &ClusterState,
+    parallel: &Parallel,
+    request: &Request,
+) -> ParallelAnswer {
     let model = BandwidthModel::closed_form();
     let send_recv = model.for_collective(Collective::SendRecv);
     let models = Models { all_reduce: &model, send_recv: &send_recv };
-    let request = Request::gpus(parallel.gpus());
-    let given = Given { state, request: &request, parallel };
+    let given = Given { state, request, parallel };
     dispatch_parallel(cluster, models, given, AnswerOptions::default()).unwrap()
 }
 
@@ -223,6 +231,16 @@ fn tensor_groups_of_a_host_take_only_whole_hosts() {
         (ranks[9].host.as_str(), ranks[9].gpu, ranks[9].nic.as_deref()),
         ("h3", 1, Some("nic1"))
     );
+}
+
+#[test]
+fn ranks_of_a_ring_sit_on_the_same_rail() {
+    let (cluster, state) = sixty_four([0xf0, 0xff, 0xfc, 0x07, 0xff, 0xf0, 0x03, 0x01]);
+    let request = Request { hosts: Some(5), ..Request::gpus(20) };
+    let answer = solve_with(&cluster, &state, &parallel(4, 1, 5), &request);
+    for (coordinates, rank) in answer.coordinates.iter().zip(&answer.launch.ranks) {
+        assert_eq!(rank.gpu, 4 + coordinates.tensor, "{}", answer.placement.display(&cluster));
+    }
 }
 
 #[test]
