@@ -73,6 +73,36 @@ pub enum Links {
     Matrix(Vec<LinkClass>),
 }
 
+/// NVLinks that a GPU has at most: 6 (V100), 12 (A100), 18 (H100, B200).
+pub const MOST_NVLINKS_OF_A_GPU: usize = 18;
+
+/// True if so many NVLinks to each of the other GPUs are more than a GPU has: only an NVSwitch, which every
+/// pair shares, explains them.
+pub const fn only_a_switch_explains(links: u8, gpus: usize) -> bool {
+    links as usize * gpus.saturating_sub(1) > MOST_NVLINKS_OF_A_GPU
+}
+
+/// True if a row-major `gpus x gpus` matrix shows a GPU with more NVLinks to its peers than a GPU has: pairs share
+/// them through an NVSwitch, also where not all GPUs reach it.
+pub fn shares_nvlinks(cells: &[LinkClass], gpus: usize) -> bool {
+    cells.chunks(gpus.max(1)).any(|row| {
+        let nvlinks = row.iter().map(|cell| match cell {
+            LinkClass::Nv(links) => usize::from(*links),
+            _ => 0,
+        });
+        nvlinks.sum::<usize>() > MOST_NVLINKS_OF_A_GPU
+    })
+}
+
+/// NVLinks per GPU if a row-major `gpus x gpus` matrix shows an NVSwitch that joins all: every pair has the same
+/// number, and it is one that [`only_a_switch_explains`].
+pub fn switched_links(cells: &[LinkClass], gpus: usize) -> Option<u8> {
+    let mut pairs = (0..gpus * gpus).filter(|i| i / gpus != i % gpus).map(|i| cells.get(i));
+    let Some(Some(first @ LinkClass::Nv(links))) = pairs.next() else { return None };
+    let alike = pairs.all(|cell| cell == Some(first));
+    (alike && only_a_switch_explains(*links, gpus)).then_some(*links)
+}
+
 /// A network interface card of a host type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Nic {
