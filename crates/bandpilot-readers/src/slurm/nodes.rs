@@ -28,7 +28,7 @@ struct Devices {
 pub(super) fn read(entries: &[Entry], file: &mut SlurmFile, diagnostics: &mut Vec<Diagnostic>) {
     let mut devices: BTreeMap<String, Devices> = BTreeMap::new();
     let mut local: Option<Devices> = None;
-    let mut default = NodeFacts::default();
+    let mut default = Values::new();
     for entry in entries {
         if let Some(method) = entry.get("autodetect")
             && !method.eq_ignore_ascii_case("off")
@@ -78,22 +78,33 @@ pub(super) fn read(entries: &[Entry], file: &mut SlurmFile, diagnostics: &mut Ve
     file.local = local.map(|devices| facts(&devices, "this host", diagnostics));
 }
 
+/// Values by key of the last `NodeName=DEFAULT` line: they hold for the lines below it.
+type Values = BTreeMap<String, String>;
+
 /// A `NodeName` line of `slurm.conf`.
 fn node(
     entry: &Entry,
-    default: &mut NodeFacts,
+    default: &mut Values,
     file: &mut SlurmFile,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     let Some(list) = entry.get("nodename").filter(|_| entry.first() == Some("nodename")) else {
         return;
     };
-    let mut facts = NodeFacts { line: entry.line, ..default.clone() };
-    if let Some(gres) = entry.get("gres") {
+    if list.eq_ignore_ascii_case("default") {
+        for key in entry.keys() {
+            let value = entry.get(key).unwrap_or("");
+            default.insert(key.to_owned(), value.to_owned());
+        }
+        return;
+    }
+    let get = |key: &str| entry.get(key).or_else(|| default.get(key).map(String::as_str));
+    let mut facts = NodeFacts { line: entry.line, ..NodeFacts::default() };
+    if let Some(gres) = get("gres") {
         gres_list(gres, entry.line, &mut facts, diagnostics);
     }
     let mut number = |key: &str| {
-        let value = entry.get(key)?;
+        let value = get(key)?;
         let number = value.parse::<u64>().ok().filter(|n| *n > 0);
         if number.is_none() {
             let message = format!("'{value}' is not a number above 0, not used");
@@ -110,13 +121,9 @@ fn node(
         _ => None,
     };
     let cores = cores.and_then(|n| u32::try_from(n).ok()).filter(|n| (1..=MAX_CORES).contains(n));
-    facts.cores = cores.or(facts.cores);
+    facts.cores = cores;
     let memory = number("realmemory").filter(|mib| *mib <= MAX_MEMORY_MIB);
-    facts.memory_bytes = memory.map(|mib| mib << 20).or(facts.memory_bytes);
-    if list.eq_ignore_ascii_case("default") {
-        *default = facts;
-        return;
-    }
+    facts.memory_bytes = memory.map(|mib| mib << 20);
     for name in hosts(entry, "nodename", diagnostics) {
         file.nodes.insert(name, facts.clone());
     }

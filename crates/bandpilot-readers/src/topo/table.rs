@@ -7,6 +7,7 @@ use bandpilot_core::{LinkClass, MAX_GPUS_PER_HOST, MOST_NVLINKS_OF_A_GPU};
 use super::Command;
 use super::segments::{Line, Segment};
 use crate::Diagnostic;
+use crate::hostlist::is_host_name;
 
 /// Most NIC columns that are read.
 const MAX_NICS: usize = 256;
@@ -173,6 +174,12 @@ fn one(above: &[Line], lines: &[Line], diagnostics: &mut Vec<Diagnostic>) -> Opt
         diagnostics.push(refuse(message, "run nvidia-smi topo -m again and keep all of it"));
         return None;
     }
+    let odd = columns.iter().skip(gpus).find(|w| w.starts_with("GPU") || !is_host_name(w));
+    if let Some(odd) = odd {
+        let message = format!("column '{odd}' is neither a GPU nor a NIC");
+        diagnostics.push(refuse(message, "run nvidia-smi topo -m again and keep all of it"));
+        return None;
+    }
     let nics: Vec<String> = columns.iter().skip(gpus).map(|word| (*word).to_owned()).collect();
     let twice = nics.iter().enumerate().find(|(at, nic)| nics[..*at].contains(nic));
     if nics.len() > MAX_NICS || twice.is_some() {
@@ -237,7 +244,7 @@ fn prompt(above: &[Line]) -> (Option<Command>, Option<String>) {
     let host = before.split_once('@').map(|(_, host)| {
         host.split(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).next()
     });
-    (command, host.flatten().filter(|h| crate::hostlist::is_host_name(h)).map(ToOwned::to_owned))
+    (command, host.flatten().filter(|h| is_host_name(h)).map(ToOwned::to_owned))
 }
 
 /// Names of the NICs: `NIC0: mlx5_0`.
@@ -310,6 +317,13 @@ fn row(
     if short && !last {
         let message = format!("{} cells for {width} columns", words.len());
         let help = "lines were cut, or cells are empty: run nvidia-smi topo -m again";
+        diagnostics.push(error(&label, message, help));
+        return false;
+    }
+    let beyond = line.text.split_whitespace().skip(1 + width);
+    if let Some(word) = beyond.into_iter().find(|w| *w == "X" || LinkClass::parse(w).is_some()) {
+        let message = format!("'{word}' stands behind the {width} columns of the header");
+        let help = "the header is cut: run nvidia-smi topo -m again";
         diagnostics.push(error(&label, message, help));
         return false;
     }
