@@ -2,6 +2,7 @@
 //! read of a cut file is what the whole file says.
 
 use bandpilot_core::{Cluster, ClusterBuilder};
+use bandpilot_readers::cluster_import::{self, ClusterOptions, HostName, Source};
 use bandpilot_readers::{
     Import, ImportOptions, MissingBytes, cluster_file, coverage, csv_tables, hostlist, import,
     placement, state_file, store,
@@ -183,6 +184,9 @@ fn seeds() -> Vec<String> {
         "m0,m1,m2,m3\n166,22,0,64\n".to_owned(),
         "# Collective test starting: all_reduce_perf\n# Using devices\n#  Rank  0 Group  0 Pid 1 on h1 device  0 [0x0f] H100\n#  Rank  1 Group  0 Pid 1 on h1 device  1 [0x0f] H100\n#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n     1048576        262144     float     sum      -1   339.61    3.09    3.09       0   335.85    3.12    3.12       0\n".to_owned(),
         store::append_text("", &rows).map(|addition| addition.text).unwrap_or_default(),
+        "h1: \tGPU0\tGPU1\tNIC0\tCPU Affinity\nh1: GPU0\t X \tNV4\tPIX\t0-3\nh1: GPU1\tNV4\t X \tPIX\t0-3\nh1: NIC0\tPIX\tPIX\t X \n".to_owned(),
+        "SwitchName=s1 Nodes=h[1-2]\nNodeName=h1 Name=gpu Type=a File=/dev/nvidia0 Links=-1,4\nNodeName=h1 Name=gpu Type=a File=/dev/nvidia1 Links=4,-1\n".to_owned(),
+        "node,ASW\nh1,S1\nh2,S2\n".to_owned(),
     ]
 }
 
@@ -237,6 +241,30 @@ fn thousands_of_random_inputs_for_each_reader() {
     }
 }
 
+/// A cluster that is made of a text, beside a good dump and without one, reads back from its file.
+fn imported_cluster(text: &str) {
+    let good = "\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\t X \n";
+    let source = |name: &str, text: &str| Source {
+        file: name.to_owned(),
+        text: text.to_owned(),
+        host: HostName::Folder(name.to_owned()),
+    };
+    let options = ClusterOptions {
+        name: "f".to_owned(),
+        gpu_model: Some("H100".to_owned()),
+        nic_gbit_per_s: Some(400.0),
+        ..ClusterOptions::default()
+    };
+    for sources in [vec![source("h9", text)], vec![source("h9", text), source("h1", good)]] {
+        if let Some(cluster) = cluster_import::import(&sources, &options).cluster {
+            let toml = cluster_file::write(&cluster);
+            let read = cluster_file::read(&toml);
+            assert!(!read.has_errors(), "{text}\n{toml}");
+            assert_eq!(read.value, cluster, "{text}\n{toml}");
+        }
+    }
+}
+
 /// Every reader on one text, and what must hold of each value whatever the text is.
 fn check_one(text: &str, cluster: &Cluster, options: &ImportOptions) {
     if let Ok(names) = hostlist::expand(text) {
@@ -257,6 +285,7 @@ fn check_one(text: &str, cluster: &Cluster, options: &ImportOptions) {
     assert_eq!(state.free.len(), cluster.hosts.len());
     let _ = state_file::free_form(text, cluster);
     read_all(text, options);
+    imported_cluster(text);
     let stored = store::parse(text);
     if let Ok(addition) = store::append_text(text, &stored.value) {
         assert_eq!(addition.added, 0, "{text}");
