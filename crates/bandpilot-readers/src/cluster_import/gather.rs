@@ -300,7 +300,7 @@ fn told(found: &mut [Found], hosts: &[String], remarks: &mut Remarks) -> bool {
 fn unnamed_help(gathered: &Gathered) -> String {
     let mut names: Vec<&str> =
         gathered.leaves.keys().chain(gathered.nodes.keys()).map(String::as_str).collect();
-    names.sort_by_key(|name| super::types::natural(name));
+    names.sort_by_cached_key(|name| super::types::natural(name));
     names.dedup();
     if names.is_empty() {
         return "give its name with --hosts".to_owned();

@@ -1,6 +1,6 @@
 //! From what was gathered to one description a host: model, links, NICs with rates, ids.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bandpilot_core::{GpuIdentity, GpuMask, HostType, LinkClass, Links, Nic};
 
@@ -43,8 +43,9 @@ pub(super) fn resolve(
         hosts.extend(from_dump(dump, gathered, options, remarks));
     }
     let mut unknown = Vec::new();
+    let dumped: BTreeSet<&str> = gathered.dumps.iter().map(|dump| dump.name.as_str()).collect();
     for (name, (file, facts)) in &gathered.nodes {
-        if gathered.dumps.iter().any(|dump| dump.name == *name) || facts.gpus.is_none() {
+        if dumped.contains(name.as_str()) || facts.gpus.is_none() {
             continue;
         }
         match from_node(name, file, facts, options, remarks) {
@@ -59,7 +60,7 @@ pub(super) fn resolve(
 
 /// Hosts of which only the number of GPUs is known.
 fn report_unknown(unknown: &mut [(&str, &String, u32)], remarks: &mut Remarks) {
-    unknown.sort_by_key(|(name, _, _)| super::types::natural(name));
+    unknown.sort_by_cached_key(|(name, _, _)| super::types::natural(name));
     let Some((_, file, line)) = unknown.first().copied() else { return };
     let names = hostlist::compress(unknown.iter().map(|(name, _, _)| *name));
     let message = format!("no dump describes {names}: left out, since links are not known");

@@ -75,7 +75,7 @@ fn report_leaves(hosts: &[Resolved], gathered: &Gathered, remarks: &mut Remarks)
     }
     let described: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
     let list = |mut names: Vec<&str>| {
-        names.sort_by_key(|name| natural(name));
+        names.sort_by_cached_key(|name| natural(name));
         hostlist::compress(names)
     };
     let only_leaf: Vec<&str> = gathered
@@ -111,7 +111,7 @@ fn group(hosts: Vec<Resolved>) -> Vec<Group> {
         }
     }
     for group in &mut groups {
-        group.members.sort_by_key(|(host, _)| natural(&host.name));
+        group.members.sort_by_cached_key(|(host, _)| natural(&host.name));
     }
     // Stable: equally frequent kinds keep the order of the sources.
     groups.sort_by_key(|group| std::cmp::Reverse(group.members.len()));
@@ -155,7 +155,7 @@ fn compare(groups: &mut Vec<Group>, remarks: &mut Remarks) {
                 remarks.push((host.file.clone(), reason));
             }
         }
-        groups[usual].members.sort_by_key(|(host, _)| natural(&host.name));
+        groups[usual].members.sort_by_cached_key(|(host, _)| natural(&host.name));
     }
     groups.retain(|group| !group.members.is_empty());
 }
@@ -243,8 +243,12 @@ fn link_differences(kind: &HostType, reference: &HostType) -> Vec<String> {
         kind.gpus > 2 && own + 1 == kind.gpus
     });
     if let (Some(gpu), None) = (gpus.next(), gpus.next()) {
-        let other = usize::from(gpu == 0);
-        let (here, there) = (word(kind, gpu, other), word(reference, gpu, other));
+        let words = |host: &HostType| {
+            let others = (0..host.gpus).filter(|other| *other != gpu);
+            let words: BTreeSet<String> = others.map(|other| word(host, gpu, other)).collect();
+            words.into_iter().collect::<Vec<_>>().join(", ")
+        };
+        let (here, there) = (words(kind), words(reference));
         return vec![format!("GPU{gpu} reaches the others by {here}, not {there}")];
     }
     if differ.is_empty() {

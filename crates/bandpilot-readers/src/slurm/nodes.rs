@@ -282,7 +282,9 @@ fn links(devices: &Devices, name: &str, diagnostics: &mut Vec<Diagnostic>) -> Op
             };
         }
     }
-    if switched_links(&cells, gpus).is_some() {
+    if let Some(links) = switched_links(&cells, gpus) {
+        let message = format!("NVSwitch: every pair has NV{links}, which only a switch explains");
+        diagnostics.push(Diagnostic::note("Links", message).at(devices.line, 0));
         return Some(Links::NvSwitch);
     }
     if without > 0 {

@@ -1,3 +1,5 @@
+#![expect(clippy::format_collect, reason = "texts of tests are short")]
+
 use std::fmt::Write as _;
 
 use bandpilot_core::{GpuMask, LinkClass, Links};
@@ -103,6 +105,7 @@ fn a_folder_of_four_hosts_of_which_one_lost_nvlink() {
         .to_vec();
     let imported = import(&sources, &options());
     insta::assert_snapshot!(said(&imported), @r"
+    d/h1.txt:2: note: links: NVSwitch: every pair has NV18, which only a switch explains (and 2 times more)
     d/h10.txt:2: warning: GPU5: GPU5 reaches the others by SYS, while they have NV18 among themselves: it has lost NVLinks; the host is not taken as NVSwitch
       help: check it with nvidia-smi nvlink -s
     d/h10.txt:2: warning: host: h10 differs from its peers h[1-3]: GPU5 reaches the others by SYS, not NVSwitch
@@ -214,6 +217,7 @@ fn one_dump_with_slurm_files_makes_a_cluster() {
     ];
     let imported = import(&sources, &on("h[1-4]"));
     insta::assert_snapshot!(said(&imported), @r"
+    topo.txt:2: note: links: NVSwitch: every pair has NV18, which only a switch explains
     topology.conf:3: note: SwitchName: a cluster file knows leaves only: switches above them are not used
     topo.txt:2: note: --hosts: this one dump stands for 4 hosts
     slurm.conf:2: warning: host: no dump describes h6: left out, since links are not known

@@ -59,7 +59,8 @@ fn gpus_and_links_of_gres_conf() {
     };
     let switched: String = (0..4).map(row).collect();
     let read_it = read(&switched);
-    assert_eq!(shown(&read_it), "");
+    let note = "f:1: note: Links: NVSwitch: every pair has NV18, which only a switch explains";
+    assert_eq!(shown(&read_it), note);
     let h2 = &read_it.value.nodes["h2"];
     assert_eq!((h2.gpus, h2.gpu_type.as_deref()), (Some(4), Some("h100")));
     assert_eq!(h2.links, Some(Links::NvSwitch));

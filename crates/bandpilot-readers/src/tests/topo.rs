@@ -1,3 +1,5 @@
+#![expect(clippy::format_collect, reason = "texts of tests are short")]
+
 use std::fmt::Write as _;
 
 use bandpilot_core::LinkClass;
@@ -397,6 +399,22 @@ fn outputs_of_several_hosts_are_told_apart() {
     let names: Vec<_> =
         read.value.iter().map(|s| s.dump.as_ref().unwrap().prompt_host.clone().unwrap()).collect();
     assert_eq!(names, ["h7", "h8"]);
+}
+
+#[test]
+fn a_host_without_a_driver_is_not_passed_over() {
+    let text = Rendered::switched(4, 18, &[]).text(Look::Tabs, &[]);
+    for failure in [
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
+        "bash: line 1: nvidia-smi: command not found",
+        "No devices were found",
+    ] {
+        let read = read(&format!("{}h2: {failure}\n", prefixed("h1", &text)), &plain());
+        assert_eq!(read.value.len(), 1);
+        let said = shown(&read);
+        assert!(said.contains("warning: a host could not be looked at: 'h2: "), "{said}");
+        assert!(is_topo(failure));
+    }
 }
 
 #[test]

@@ -29,7 +29,9 @@ pub(super) fn links(table: &Table, diagnostics: &mut Vec<Diagnostic>) -> Option<
     }
     report_missing(table, one_sided, diagnostics);
     let cells = fill(table, cells, diagnostics)?;
-    if switched_links(&cells, gpus).is_some() {
+    if let Some(links) = switched_links(&cells, gpus) {
+        let message = format!("NVSwitch: every pair has NV{links}, which only a switch explains");
+        diagnostics.push(Diagnostic::note("links", message).at(table.line, 0));
         return Some(Links::NvSwitch);
     }
     lost_nvlinks(table, &cells, diagnostics);

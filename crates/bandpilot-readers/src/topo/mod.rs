@@ -108,6 +108,7 @@ pub fn is_topo(text: &str) -> bool {
         table::has_header(segment)
             || rocm::is_rocm(segment)
             || foreign(segment).is_some()
+            || failures(segment).next().is_some()
             || !identity::read(segment, &mut Vec::new()).is_empty()
     })
 }
@@ -128,6 +129,7 @@ pub fn read(text: &str, options: &TopoOptions) -> Parsed<Vec<Section>> {
     let mut sections = Vec::new();
     let mut found = false;
     for segment in segments::split(text) {
+        diagnostics.extend(failures(&segment));
         if let Some(reason) = foreign(&segment) {
             found = true;
             diagnostics.push(reason);
@@ -188,6 +190,20 @@ fn host(
         gpus: table.gpus,
         links: links?,
         nics: nics?,
+    })
+}
+
+/// Lines by which nvidia-smi says that it could not look: a host that would else go missing in silence.
+fn failures(segment: &Segment) -> impl Iterator<Item = Diagnostic> {
+    const FAILED: [&str; 3] = ["NVIDIA-SMI has failed", "nvidia-smi: ", "No devices were found"];
+    let failed = segment.lines.iter().filter(|line| {
+        // A shell says `bash: nvidia-smi: command not found`.
+        FAILED.iter().any(|text| line.text.contains(text))
+    });
+    failed.map(|line| {
+        let message = format!("a host could not be looked at: '{}'", line.text.trim());
+        let help = "run nvidia-smi on that host and mend what it says";
+        Diagnostic::warning("", message).at(line.number, 0).help(help)
     })
 }
 

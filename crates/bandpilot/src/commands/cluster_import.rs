@@ -204,14 +204,14 @@ impl Output for Made {
             return write!(w, "{}", self.toml);
         };
         let cluster = &self.cluster;
-        let (hosts, gpus, types) =
-            (cluster.hosts.len(), cluster.gpu_count(), cluster.host_types.len());
-        let leaves = self.leaves();
-        writeln!(
-            w,
-            "{out}: cluster '{}': {hosts} hosts of {types} types, {gpus} GPUs, {leaves} leaves",
-            cluster.name
-        )
+        let count = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+        let parts = [
+            count(cluster.hosts.len(), "host"),
+            count(cluster.host_types.len(), "host type"),
+            count(cluster.gpu_count(), "GPU"),
+            count(self.leaves(), "leaf switch").replace("switchs", "switches"),
+        ];
+        writeln!(w, "{out}: cluster '{}': {}", cluster.name, parts.join(", "))
     }
 
     fn json(&self) -> Value {

@@ -24,7 +24,7 @@ fn a_dump_becomes_a_cluster_file_that_checks() {
     let args = import(&["h1.txt"], &["--hosts", "h[1-4]", "--name", "lab", "--out", "c.toml"]);
     let (code, out, _) = run(path, &args);
     assert_eq!(code, 0);
-    assert_eq!(out, "c.toml: cluster 'lab': 4 hosts of 1 types, 8 GPUs, 0 leaves\n");
+    assert_eq!(out, "c.toml: cluster 'lab': 4 hosts, 1 host type, 8 GPUs, 0 leaf switches\n");
     let (code, out, _) = run(path, &["cluster", "check", "c.toml"]);
     assert_eq!(code, 0, "{out}");
     let (code, out, _) = run(path, &["dispatch", "--gpus", "4", "--cluster", "c.toml"]);
