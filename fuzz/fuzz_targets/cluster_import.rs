@@ -3,8 +3,9 @@ use bandpilot_readers::cluster_file;
 use bandpilot_readers::cluster_import::{ClusterOptions, HostName, Source, import};
 use libfuzzer_sys::fuzz_target;
 
-// Whatever two texts say, also as tables of leaves: a cluster that is made of them reads back from its file.
-fuzz_target!(|texts: (&str, &str)| {
+// Whatever two texts (parted by a form feed) say: a cluster that is made of them reads back from its file.
+fuzz_target!(|text: &str| {
+    let texts = text.split_once('\u{c}').unwrap_or((text, ""));
     let source = |file: &str, text: &str| Source {
         file: file.to_owned(),
         text: text.to_owned(),

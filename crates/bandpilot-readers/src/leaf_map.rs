@@ -57,10 +57,8 @@ pub fn read(text: &str) -> Parsed<BTreeMap<String, Leaf>> {
                 diagnostics.push(error(host_column, message).help("keep one of the rows"));
             }
         }
-        if diagnostics.len() >= crate::diagnostic::MAX_REMARKS {
-            break;
-        }
     }
+    diagnostics.truncate(crate::diagnostic::MAX_REMARKS);
     Parsed { value: leaves, diagnostics }
 }
 

@@ -247,6 +247,12 @@ fn name(
                 remarks.push((file.clone(), reason.help("name each host once")));
                 continue;
             }
+            if gathered.dumps.len() == hostlist::MAX_HOSTS {
+                let message = format!("more than {} hosts", hostlist::MAX_HOSTS);
+                let reason = Diagnostic::error("host", message).at(line, 0);
+                remarks.push((file, reason.help("make several cluster files")));
+                return;
+            }
             let (file, dump, facts) = (file.clone(), dump.clone(), facts.clone());
             gathered.dumps.push(HostDump { name, file, dump, facts, own });
         }

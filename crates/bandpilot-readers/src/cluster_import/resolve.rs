@@ -304,6 +304,12 @@ fn ids(
     if ids.iter().all(|id| *id == GpuIdentity::default()) {
         return Vec::new();
     }
+    let all = || ids.iter().flat_map(|id| [id.uuid.as_ref(), id.pci_bus_id.as_ref()]).flatten();
+    if all().collect::<BTreeSet<_>>().len() != all().count() {
+        let message = "two GPUs of the host have the same id: no ids are taken over";
+        say.push(Diagnostic::warning("GPU", message), "run nvidia-smi -L again");
+        return Vec::new();
+    }
     if !own {
         let message = "UUIDs and PCI bus ids are not taken over: they are those of one host";
         say.push(Diagnostic::note("GPU", message), "");

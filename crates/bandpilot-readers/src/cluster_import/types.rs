@@ -38,14 +38,13 @@ pub(super) fn cluster(
         return None;
     }
     report_leaves(&hosts, gathered, remarks);
-    let mut groups = group(hosts);
-    compare(&mut groups, remarks);
-    if groups.len() > MAX_TYPES {
-        let message = format!("{} different kinds of host", groups.len());
-        let help = "a cluster file has at most 1000; give the hosts in several files";
+    let Some(mut groups) = group(hosts) else {
+        let message = format!("more than {MAX_TYPES} different kinds of host");
+        let help = "a cluster file holds no more; make several";
         remarks.push((String::new(), Diagnostic::error("host_type", message).help(help)));
         return None;
-    }
+    };
+    compare(&mut groups, remarks);
     name_types(&mut groups);
     Some(assemble(groups, gathered, options))
 }
@@ -100,11 +99,13 @@ fn report_leaves(hosts: &[Resolved], gathered: &Gathered, remarks: &mut Remarks)
     }
 }
 
-fn group(hosts: Vec<Resolved>) -> Vec<Group> {
+/// `None` if there are more kinds than a cluster file can hold.
+fn group(hosts: Vec<Resolved>) -> Option<Vec<Group>> {
     let mut groups: Vec<Group> = Vec::new();
     for host in hosts {
-        match groups.iter_mut().find(|group| group.kind == host.kind) {
-            Some(group) => group.members.push((host, Vec::new())),
+        match groups.iter().position(|group| group.kind == host.kind) {
+            Some(at) => groups[at].members.push((host, Vec::new())),
+            None if groups.len() == MAX_TYPES => return None,
             None => {
                 groups.push(Group { kind: host.kind.clone(), members: vec![(host, Vec::new())] });
             }
@@ -115,7 +116,7 @@ fn group(hosts: Vec<Resolved>) -> Vec<Group> {
     }
     // Stable: equally frequent kinds keep the order of the sources.
     groups.sort_by_key(|group| std::cmp::Reverse(group.members.len()));
-    groups
+    Some(groups)
 }
 
 /// Compares the groups of each GPU model with its most frequent one.

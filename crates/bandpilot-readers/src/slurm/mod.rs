@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use bandpilot_core::Links;
 
-use crate::{Diagnostic, Parsed};
+use crate::{Diagnostic, Parsed, hostlist};
 use lines::Entry;
 
 /// Where a host hangs.
@@ -75,17 +75,29 @@ pub fn read(text: &str) -> Parsed<SlurmFile> {
     let mut diagnostics = Vec::new();
     let mut file = SlurmFile::default();
     let entries = lines::entries(text);
-    topology::read(&entries, &mut file, &mut diagnostics);
-    nodes::read(&entries, &mut file, &mut diagnostics);
+    let mut room = MAX_NAMES;
+    topology::read(&entries, &mut file, &mut room, &mut diagnostics);
+    nodes::read(&entries, &mut file, &mut room, &mut diagnostics);
     crate::diagnostic::sort(&mut diagnostics);
     Parsed { value: file, diagnostics }
 }
 
-/// The hosts of a key; reports what is wrong with the list.
-fn hosts(entry: &Entry, key: &str, diagnostics: &mut Vec<Diagnostic>) -> Vec<String> {
+/// Most host names that the lines of one file may list, repeats counted: a hostile file is short but may list many.
+const MAX_NAMES: usize = 1_000_000;
+
+/// The hosts of a key; reports what is wrong with the list. `room` is what is left of [`MAX_NAMES`].
+fn hosts(
+    entry: &Entry,
+    key: &str,
+    room: &mut usize,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Vec<String> {
     let Some(value) = entry.get(key) else { return Vec::new() };
-    match crate::hostlist::expand(value) {
-        Ok(names) => names,
+    match hostlist::expand_up_to(value, hostlist::MAX_HOSTS.min(*room)) {
+        Ok(names) => {
+            *room -= names.len();
+            names
+        }
         Err(reason) => {
             diagnostics.push(reason.moved_to(entry.line, 0, key));
             Vec::new()

@@ -25,7 +25,12 @@ struct Devices {
     counted_type: Option<String>,
 }
 
-pub(super) fn read(entries: &[Entry], file: &mut SlurmFile, diagnostics: &mut Vec<Diagnostic>) {
+pub(super) fn read(
+    entries: &[Entry],
+    file: &mut SlurmFile,
+    room: &mut usize,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
     let mut devices: BTreeMap<String, Devices> = BTreeMap::new();
     let mut local: Option<Devices> = None;
     let mut default = Values::new();
@@ -41,7 +46,7 @@ pub(super) fn read(entries: &[Entry], file: &mut SlurmFile, diagnostics: &mut Ve
             diagnostics.push(note.help(help));
         }
         let Some(kind) = entry.get("name") else {
-            node(entry, &mut default, file, diagnostics);
+            node(entry, &mut default, file, room, diagnostics);
             continue;
         };
         if !kind.eq_ignore_ascii_case("gpu") {
@@ -49,7 +54,7 @@ pub(super) fn read(entries: &[Entry], file: &mut SlurmFile, diagnostics: &mut Ve
             diagnostics.push(Diagnostic::note("Name", message).at(entry.line, 0));
             continue;
         }
-        let names = hosts(entry, "nodename", diagnostics);
+        let names = hosts(entry, "nodename", room, diagnostics);
         if entry.get("nodename").is_none() {
             add(entry, local.get_or_insert_default(), diagnostics);
         }
@@ -86,6 +91,7 @@ fn node(
     entry: &Entry,
     default: &mut Values,
     file: &mut SlurmFile,
+    room: &mut usize,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     let Some(list) = entry.get("nodename").filter(|_| entry.first() == Some("nodename")) else {
@@ -124,7 +130,7 @@ fn node(
     facts.cores = cores;
     let memory = number("realmemory").filter(|mib| *mib <= MAX_MEMORY_MIB);
     facts.memory_bytes = memory.map(|mib| mib << 20);
-    for name in hosts(entry, "nodename", diagnostics) {
+    for name in hosts(entry, "nodename", room, diagnostics) {
         file.nodes.insert(name, facts.clone());
     }
 }
@@ -148,7 +154,7 @@ fn gres_list(text: &str, line: u32, facts: &mut NodeFacts, diagnostics: &mut Vec
             return;
         };
         total += count;
-        types.extend(kind);
+        types.extend(kind.filter(|kind| !kind.is_empty()));
     }
     if total == 0 || total > MAX_GPUS_PER_HOST {
         return;
@@ -167,7 +173,7 @@ fn add(entry: &Entry, devices: &mut Devices, diagnostics: &mut Vec<Diagnostic>) 
     if devices.line == 0 {
         devices.line = entry.line;
     }
-    let kind = entry.get("type").map(ToOwned::to_owned);
+    let kind = entry.get("type").filter(|kind| !kind.is_empty()).map(ToOwned::to_owned);
     let error = |key: &str, message: String| Diagnostic::error(key, message).at(entry.line, 0);
     let links = entry.get("links").map(|text| {
         text.split(',').map(|n| n.trim().parse::<i64>().ok()).collect::<Option<Vec<i64>>>()

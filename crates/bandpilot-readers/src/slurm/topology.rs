@@ -10,7 +10,12 @@ const BLOCK_KEYS: [&str; 2] = ["blockname", "nodes"];
 /// Most hosts that are named as standing under two leaves.
 const MAX_NAMED: usize = 20;
 
-pub(super) fn read(entries: &[Entry], file: &mut SlurmFile, diagnostics: &mut Vec<Diagnostic>) {
+pub(super) fn read(
+    entries: &[Entry],
+    file: &mut SlurmFile,
+    room: &mut usize,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
     let mut upper: Option<u32> = None;
     let mut block: Option<u32> = None;
     for entry in entries {
@@ -21,7 +26,7 @@ pub(super) fn read(entries: &[Entry], file: &mut SlurmFile, diagnostics: &mut Ve
                     upper = upper.or(Some(entry.line));
                 }
                 if entry.get("nodes").is_some() {
-                    leaf(entry, "switchname", file, diagnostics);
+                    leaf(entry, "switchname", file, room, diagnostics);
                 } else if entry.get("switches").is_none() {
                     missing(entry, "the switch has neither Nodes nor Switches", diagnostics);
                 }
@@ -30,7 +35,7 @@ pub(super) fn read(entries: &[Entry], file: &mut SlurmFile, diagnostics: &mut Ve
                 unknown_keys(entry, &BLOCK_KEYS, diagnostics);
                 block = block.or(Some(entry.line));
                 if entry.get("nodes").is_some() {
-                    leaf(entry, "blockname", file, diagnostics);
+                    leaf(entry, "blockname", file, room, diagnostics);
                 } else {
                     missing(entry, "the block has no Nodes", diagnostics);
                 }
@@ -53,7 +58,13 @@ fn missing(entry: &Entry, message: &str, diagnostics: &mut Vec<Diagnostic>) {
     diagnostics.push(reason.help("write for example SwitchName=leaf1 Nodes=h[1-16]"));
 }
 
-fn leaf(entry: &Entry, key: &str, file: &mut SlurmFile, diagnostics: &mut Vec<Diagnostic>) {
+fn leaf(
+    entry: &Entry,
+    key: &str,
+    file: &mut SlurmFile,
+    room: &mut usize,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
     let name = entry.get(key).unwrap_or("").to_owned();
     if name.is_empty() || name.contains(['[', ',']) {
         let message = format!("'{name}' is not the name of one switch or block");
@@ -62,7 +73,7 @@ fn leaf(entry: &Entry, key: &str, file: &mut SlurmFile, diagnostics: &mut Vec<Di
         return;
     }
     let mut twice = Vec::new();
-    for host in hosts(entry, "nodes", diagnostics) {
+    for host in hosts(entry, "nodes", room, diagnostics) {
         let leaf = Leaf { name: name.clone(), line: entry.line };
         let before = file.leaves.insert(host.clone(), leaf);
         if before.is_some_and(|before| before.name != name) {

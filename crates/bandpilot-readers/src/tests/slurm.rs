@@ -107,6 +107,14 @@ fn nodes_of_slurm_conf() {
     assert!(is_slurm(text) && !is_slurm("GPU0 GPU1\n"));
 }
 
+#[test]
+fn a_short_file_cannot_list_names_without_end() {
+    let text = "NodeName=h[1-99999] Gres=gpu:8\n".repeat(400);
+    let read = read(&text);
+    assert!(read.has_errors());
+    assert_eq!(read.value.nodes.len(), 99_999);
+}
+
 proptest! {
     #[test]
     fn no_text_makes_it_panic(text in "(NodeName=|SwitchName=|BlockName=|Nodes=|Switches=|Name=gpu|File=/dev/nvidia|Links=|Count=|Gres=gpu:|CPUs=|RealMemory=|h\\[1-4\\]|DEFAULT|[0-9]{1,20}|-1|[ \n\\\\#:,=]){0,60}") {

@@ -362,6 +362,17 @@ fn a_gpu_that_lost_nvlink_is_named() {
     assert!(matches!(good(&pairs.text(Look::Spaces, &[])).links, Links::Matrix(_)));
 }
 
+#[test]
+fn old_words_and_split_gpus() {
+    let dump = good(
+        "\tGPU0\tGPU1\tmlx4_0\tCPU Affinity\nGPU0\t X \tSOC\tPHB\t0-9\nGPU1\tSOC\t X \tSOC\t10-19\nmlx4_0\tPHB\tSOC\t X \n",
+    );
+    assert!(matches!(&dump.links, Links::Matrix(cells) if cells[1] == LinkClass::Sys));
+    assert_eq!(served(&dump), ["mlx4_0=0"]);
+    let split = read("GPU 0: A (UUID: GPU-a)\n  MIG 1g.5gb Device 0: (UUID: MIG-b)\n", &plain());
+    assert!(shown(&split).contains("f:2: warning: MIG"), "{}", shown(&split));
+}
+
 /// Every line with the name of a host in front.
 fn prefixed(host: &str, text: &str) -> String {
     text.lines().map(|line| format!("{host}: {line}\n")).collect()

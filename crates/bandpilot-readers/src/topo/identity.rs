@@ -14,6 +14,7 @@ pub(super) fn read(segment: &Segment, diagnostics: &mut Vec<Diagnostic>) -> Fact
     let mut facts = Facts::default();
     let mut query: Option<Vec<String>> = None;
     let mut adapter = Adapter::default();
+    let mut split = false;
     for line in &segment.lines {
         if let Some(header) = query_header(&line.text) {
             query = Some(header);
@@ -24,6 +25,12 @@ pub(super) fn read(segment: &Segment, diagnostics: &mut Vec<Diagnostic>) -> Fact
                 continue;
             }
             query = None;
+        }
+        if line.text.trim_start().starts_with("MIG ") && !split {
+            split = true;
+            let message = "GPUs are split by MIG: they are taken as whole GPUs";
+            let remark = Diagnostic::warning("MIG", message).at(line.number, 0);
+            diagnostics.push(remark.help("bandpilot dispatches whole GPUs; leave such hosts out"));
         }
         listed(line, &mut facts, diagnostics);
         adapter.read(line, &mut facts, diagnostics);

@@ -30,6 +30,7 @@ pub(super) fn split(text: &str) -> Vec<Segment> {
     let mut segments = vec![Segment::default()];
     let mut by_prefix: BTreeMap<String, usize> = BTreeMap::new();
     let mut current = 0;
+    let mut room = hostlist::MAX_HOSTS;
     let mut at = 0;
     while let Some(line) = lines.get(at) {
         at += 1;
@@ -43,8 +44,9 @@ pub(super) fn split(text: &str) -> Vec<Segment> {
             segments[index].lines.push(line);
             continue;
         }
-        if let Some((hosts, taken)) = banner(&lines[at - 1..]) {
+        if let Some((hosts, taken)) = banner(&lines[at - 1..], room) {
             current = segments.len();
+            room -= hosts.len();
             segments.push(Segment { hosts, lines: Vec::new() });
             at += taken - 1;
             continue;
@@ -109,19 +111,19 @@ fn prefixes(lines: &[Line]) -> BTreeSet<String> {
 }
 
 /// The hosts of a line that says whose output follows, and the number of lines it takes: dashes around a hostlist
-/// (dshbak, clush) or `h1 | CHANGED | rc=0 >>` (ansible).
-fn banner(lines: &[Line]) -> Option<(Vec<String>, usize)> {
+/// (dshbak, clush) of at most `room` hosts, or `h1 | CHANGED | rc=0 >>` (ansible).
+fn banner(lines: &[Line], room: usize) -> Option<(Vec<String>, usize)> {
     let text = |at: usize| lines.get(at).map_or("", |line| line.text.trim());
     let ruler = |text: &str| text.len() >= 4 && text.bytes().all(|b| b == b'-');
     if ruler(text(0)) && ruler(text(2)) {
         let named = text(1);
         // clush adds the number of hosts: `h[1-4] (4)`.
         let list = named.split_once(" (").map_or(named, |(list, _)| list);
-        return hostlist::expand(list).ok().map(|hosts| (hosts, 3));
+        return hostlist::expand_up_to(list, room).ok().map(|hosts| (hosts, 3));
     }
     let mut parts = text(0).split('|').map(str::trim);
     let (name, state) = (parts.next()?, parts.next()?);
     let known = ["CHANGED", "SUCCESS", "FAILED", "UNREACHABLE!"];
     let marked = known.iter().any(|word| state.starts_with(word));
-    (marked && hostlist::is_host_name(name)).then(|| (vec![name.to_owned()], 1))
+    (marked && room > 0 && hostlist::is_host_name(name)).then(|| (vec![name.to_owned()], 1))
 }

@@ -101,6 +101,11 @@ pub(super) fn gpu_index(word: &str) -> Option<usize> {
         .then(|| digits.parse().ok())?
 }
 
+/// A word of a cell; SOC is what old drivers call SYS.
+fn link_word(word: &str) -> Option<LinkClass> {
+    LinkClass::parse(if word == "SOC" { "SYS" } else { word })
+}
+
 /// True if a header of a matrix is in the segment.
 pub(super) fn has_header(segment: &Segment) -> bool {
     segment.lines.iter().any(|line| columns(&line.text).is_some())
@@ -113,7 +118,7 @@ fn columns(line: &str) -> Option<Vec<&str>> {
     let of_row = |word: &&str| {
         *word == "X"
             || PEER_WORDS.contains(word)
-            || LinkClass::parse(word).is_some()
+            || link_word(word).is_some()
             || word.bytes().all(|b| b.is_ascii_digit())
     };
     if words.iter().any(of_row) {
@@ -144,8 +149,7 @@ pub(super) fn read(segment: &Segment, diagnostics: &mut Vec<Diagnostic>) -> Vec<
 fn orphans(lines: &[Line], diagnostics: &mut Vec<Diagnostic>) {
     let row = lines.iter().find(|line| {
         let mut words = line.text.split_whitespace();
-        words.next().and_then(gpu_index).is_some()
-            && words.any(|word| LinkClass::parse(word).is_some())
+        words.next().and_then(gpu_index).is_some() && words.any(|word| link_word(word).is_some())
     });
     if let Some(row) = row {
         let help = "give the whole output of nvidia-smi topo -m";
@@ -321,7 +325,7 @@ fn row(
         return false;
     }
     let beyond = line.text.split_whitespace().skip(1 + width);
-    if let Some(word) = beyond.into_iter().find(|w| *w == "X" || LinkClass::parse(w).is_some()) {
+    if let Some(word) = beyond.into_iter().find(|w| *w == "X" || link_word(w).is_some()) {
         let message = format!("'{word}' stands behind the {width} columns of the header");
         let help = "the header is cut: run nvidia-smi topo -m again";
         diagnostics.push(error(&label, message, help));
@@ -331,7 +335,7 @@ fn row(
     let cut = short || (line.open && line.text.split_whitespace().count() == width + 1);
     for (column, word) in words.iter().enumerate() {
         let doubtful = cut && column + 1 == words.len();
-        let class = LinkClass::parse(word);
+        let class = link_word(word);
         let fits = if column == at { *word == "X" } else { class.is_some() };
         if !fits && doubtful {
             continue;
