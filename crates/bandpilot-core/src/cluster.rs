@@ -211,3 +211,36 @@ impl Cluster {
         self.host_ids().map(|id| self.type_of(id).gpus).sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A matrix with the same links everywhere but at `odd`.
+    fn matrix(gpus: usize, links: LinkClass, odd: Option<usize>) -> Vec<LinkClass> {
+        let class = |at: usize| match (at / gpus, at % gpus) {
+            (a, b) if a == b || odd == Some(a) || odd == Some(b) => LinkClass::Sys,
+            _ => links,
+        };
+        (0..gpus * gpus).map(class).collect()
+    }
+
+    #[test]
+    fn more_links_than_a_gpu_has_show_a_switch() {
+        let switched =
+            |gpus, links| switched_links(&matrix(gpus, LinkClass::Nv(links), None), gpus);
+        assert_eq!(switched(8, 12), Some(12));
+        assert_eq!(switched(16, 6), Some(6));
+        assert_eq!(switched(8, 8), Some(8));
+        // Four GPUs with six links to each of three peers have eighteen: a mesh.
+        assert_eq!(switched(4, 6), None);
+        assert_eq!(switched(2, 18), None);
+        assert_eq!(switched(1, 18), None);
+        assert_eq!(switched_links(&matrix(8, LinkClass::Pix, None), 8), None);
+        let lost = matrix(8, LinkClass::Nv(18), Some(3));
+        assert_eq!(switched_links(&lost, 8), None);
+        assert!(shares_nvlinks(&lost, 8));
+        assert!(!shares_nvlinks(&matrix(4, LinkClass::Nv(6), None), 4));
+        assert!(!shares_nvlinks(&[], 0));
+    }
+}

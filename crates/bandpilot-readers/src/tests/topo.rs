@@ -328,6 +328,8 @@ fn far_nics_are_left_out_and_said() {
     assert_eq!(served(chosen.value[0].dump.as_ref().unwrap()), ["NIC0=0", "NIC2="]);
     let unknown = TopoOptions { nics: Some(vec!["mlx5_9".to_owned()]), rails: false };
     assert!(shown(&read_it(&rendered, &unknown)).contains("error: --nics: the dump has no NIC"));
+    rendered.near = vec![LinkClass::Pix; 6];
+    assert!(shown(&read_it(&rendered, &plain())).contains("warning: NIC: 3 NICs for 2 GPUs"));
     rendered.near = vec![LinkClass::Sys; 6];
     let hidden = shown(&read_it(&rendered, &plain()));
     assert!(hidden.contains("error: NIC: none of the 3 NICs is near a GPU"), "{hidden}");
@@ -406,6 +408,15 @@ fn outputs_of_several_hosts_are_told_apart() {
     assert_eq!(hosts(&ansible), [["h1"], ["h2"]]);
     let prompts =
         format!("root@h7:~# nvidia-smi topo -m\n{text}[me@h8 ~]$ nvidia-smi topo -m\n{text}");
+    let session = |host: &str| {
+        format!(
+            "me@{host}:~$ nvidia-smi -L\nGPU 0: A (UUID: GPU-{host})\nme@{host}:~$ nvidia-smi topo -m\n{text}"
+        )
+    };
+    let sessions = super::read(&(session("h1") + &session("h2")), &plain());
+    let ids: Vec<_> =
+        sessions.value.iter().map(|s| s.facts.ids[&0].uuid.clone().unwrap()).collect();
+    assert_eq!(ids, ["GPU-h1", "GPU-h2"]);
     let read = read(&prompts, &plain());
     let names: Vec<_> =
         read.value.iter().map(|s| s.dump.as_ref().unwrap().prompt_host.clone().unwrap()).collect();

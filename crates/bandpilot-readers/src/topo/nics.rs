@@ -151,6 +151,19 @@ fn nearest(
     }
     let alone = (0..table.gpus).filter(|gpu| best.get(*gpu) == Some(&None));
     let alone = alone.fold(GpuMask::EMPTY, |mask, gpu| mask.union(GpuMask::single(gpu)));
+    remark(table, &nics, &left_out, alone, options, diagnostics);
+    nics
+}
+
+/// Says what was decided: NICs left out, more NICs than GPUs, GPUs without a near NIC.
+fn remark(
+    table: &Table,
+    nics: &[DumpNic],
+    left_out: &[String],
+    alone: GpuMask,
+    options: &TopoOptions,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
     if !left_out.is_empty() {
         let message = format!(
             "{} left out: of no GPU is it the nearest NIC, as with management and storage NICs",
@@ -163,12 +176,20 @@ fn nearest(
         };
         diagnostics.push(remark.at(table.line, 0).help("--nics names the NICs to keep"));
     }
+    if nics.len() > table.gpus && options.nics.is_none() {
+        let message = format!(
+            "{} NICs for {} GPUs: storage NICs or virtual functions may be among them",
+            nics.len(),
+            table.gpus
+        );
+        let help = "name those that carry the jobs' traffic with --nics";
+        diagnostics.push(Diagnostic::warning("NIC", message).at(table.line, 0).help(help));
+    }
     if !alone.is_empty() {
         let message =
             format!("no NIC is near GPU {alone}: taken to send through the NIC of another GPU");
         diagnostics.push(Diagnostic::note("NIC", message).at(table.line, 0));
     }
-    nics
 }
 
 /// NICs that are near no GPU, as in virtual machines and on Grace hosts.

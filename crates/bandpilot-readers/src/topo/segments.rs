@@ -31,6 +31,7 @@ pub(super) fn split(text: &str) -> Vec<Segment> {
     let mut by_prefix: BTreeMap<String, usize> = BTreeMap::new();
     let mut current = 0;
     let mut room = hostlist::MAX_HOSTS;
+    let mut prompt: Option<String> = None;
     let mut at = 0;
     while let Some(line) = lines.get(at) {
         at += 1;
@@ -51,10 +52,28 @@ pub(super) fn split(text: &str) -> Vec<Segment> {
             at += taken - 1;
             continue;
         }
+        // A session that goes on at another host.
+        if let Some(host) = prompt_host(&line.text) {
+            if prompt.as_deref().is_some_and(|before| before != host) {
+                current = segments.len();
+                segments.push(Segment::default());
+            }
+            prompt = Some(host.to_owned());
+        }
         segments[current].lines.push(line.clone());
     }
     segments.retain(|segment| segment.lines.iter().any(|line| !line.text.trim().is_empty()));
     segments
+}
+
+/// The host of a shell prompt: `user@host:~$ ` or `[user@host ~]# `.
+pub(super) fn prompt_host(line: &str) -> Option<&str> {
+    let (user, rest) = line.trim_start().trim_start_matches('[').split_once('@')?;
+    let host = rest.split(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).next()?;
+    let behind = rest.get(host.len()..)?;
+    let sign = behind.contains("$ ") || behind.contains("# ");
+    let sound = sign && hostlist::is_host_name(user) && hostlist::is_host_name(host);
+    sound.then_some(host)
 }
 
 fn clean(text: &str) -> Vec<Line> {

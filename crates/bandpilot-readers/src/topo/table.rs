@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bandpilot_core::{LinkClass, MAX_GPUS_PER_HOST, MOST_NVLINKS_OF_A_GPU};
 
 use super::Command;
-use super::segments::{Line, Segment};
+use super::segments::{Line, Segment, prompt_host};
 use crate::Diagnostic;
 use crate::hostlist::is_host_name;
 
@@ -238,17 +238,13 @@ fn prompt(above: &[Line]) -> (Option<Command>, Option<String>) {
     let Some(line) = above.iter().rev().find(|line| line.text.contains("nvidia-smi topo")) else {
         return (None, None);
     };
-    let (before, after) = line.text.split_once("nvidia-smi topo").unwrap_or(("", ""));
+    let (_, after) = line.text.split_once("nvidia-smi topo").unwrap_or(("", ""));
     let command = match after.split_whitespace().next() {
         Some("-m" | "--matrix") => Some(Command::Matrix),
         Some("-mp" | "--matrix_pci") => Some(Command::PcieOnly),
         _ => None,
     };
-    // user@host:~$ or [user@host ~]#
-    let host = before.split_once('@').map(|(_, host)| {
-        host.split(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).next()
-    });
-    (command, host.flatten().filter(|h| is_host_name(h)).map(ToOwned::to_owned))
+    (command, prompt_host(&line.text).map(ToOwned::to_owned))
 }
 
 /// Names of the NICs: `NIC0: mlx5_0`.
