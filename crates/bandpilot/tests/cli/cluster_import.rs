@@ -50,11 +50,11 @@ fn a_file_that_is_there_is_never_overwritten_unasked() {
 
 #[test]
 fn what_is_refused_writes_nothing_unless_told_to_go_on() {
-    let cut: String = PAIR.lines().take(1).map(|line| format!("{line}\n")).collect();
+    let cut = PAIR.split_inclusive('\n').next().unwrap();
     let folder = folder_with(&[("notes.txt", "hello\n")]);
     let path = folder.path();
     fs::create_dir(path.join("dumps")).unwrap();
-    for (name, text) in [("h1.txt", PAIR), ("h2.txt", PAIR), ("h3.txt", &cut), (".hidden", "x")] {
+    for (name, text) in [("h1.txt", PAIR), ("h2.txt", PAIR), ("h3.txt", cut), (".hidden", "x")] {
         fs::write(path.join("dumps").join(name), text).unwrap();
     }
     let (code, out, err) = run(path, &import(&["dumps"], &["--out", "c.toml"]));
@@ -112,7 +112,8 @@ fn wrong_options_are_named() {
 
 #[test]
 fn stdin_with_the_names_of_the_hosts_in_front() {
-    let text: String = PAIR.lines().map(|line| format!("g1: {line}\ng2: {line}\n")).collect();
+    let lines = PAIR.lines().map(|line| format!("g1: {line}\ng2: {line}\n"));
+    let text = lines.collect::<Vec<_>>().concat();
     let folder = folder_with(&[]);
     let output =
         bandpilot(folder.path()).args(import(&["-"], &[])).write_stdin(text).output().unwrap();
