@@ -73,6 +73,36 @@ pub enum Links {
     Matrix(Vec<LinkClass>),
 }
 
+/// NVLinks that a GPU has at most: 6 (V100), 12 (A100), 18 (H100, B200).
+pub const MOST_NVLINKS_OF_A_GPU: usize = 18;
+
+/// True if so many NVLinks to each of the other GPUs are more than a GPU has: only an NVSwitch, which every
+/// pair shares, explains them.
+pub const fn only_a_switch_explains(links: u8, gpus: usize) -> bool {
+    links as usize * gpus.saturating_sub(1) > MOST_NVLINKS_OF_A_GPU
+}
+
+/// True if a row-major `gpus x gpus` matrix shows a GPU with more NVLinks to its peers than a GPU has: pairs share
+/// them through an NVSwitch, also where not all GPUs reach it.
+pub fn shares_nvlinks(cells: &[LinkClass], gpus: usize) -> bool {
+    cells.chunks(gpus.max(1)).any(|row| {
+        let nvlinks = row.iter().map(|cell| match cell {
+            LinkClass::Nv(links) => usize::from(*links),
+            _ => 0,
+        });
+        nvlinks.sum::<usize>() > MOST_NVLINKS_OF_A_GPU
+    })
+}
+
+/// NVLinks per GPU if a row-major `gpus x gpus` matrix shows an NVSwitch that joins all: every pair has the same
+/// number, and it is one that [`only_a_switch_explains`].
+pub fn switched_links(cells: &[LinkClass], gpus: usize) -> Option<u8> {
+    let mut pairs = (0..gpus * gpus).filter(|i| i / gpus != i % gpus).map(|i| cells.get(i));
+    let Some(Some(first @ LinkClass::Nv(links))) = pairs.next() else { return None };
+    let alike = pairs.all(|cell| cell == Some(first));
+    (alike && only_a_switch_explains(*links, gpus)).then_some(*links)
+}
+
 /// A network interface card of a host type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Nic {
@@ -179,5 +209,38 @@ impl Cluster {
     /// Total number of GPUs, unhealthy ones included.
     pub fn gpu_count(&self) -> usize {
         self.host_ids().map(|id| self.type_of(id).gpus).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A matrix with the same links everywhere but at `odd`.
+    fn matrix(gpus: usize, links: LinkClass, odd: Option<usize>) -> Vec<LinkClass> {
+        let class = |at: usize| match (at / gpus, at % gpus) {
+            (a, b) if a == b || odd == Some(a) || odd == Some(b) => LinkClass::Sys,
+            _ => links,
+        };
+        (0..gpus * gpus).map(class).collect()
+    }
+
+    #[test]
+    fn more_links_than_a_gpu_has_show_a_switch() {
+        let switched =
+            |gpus, links| switched_links(&matrix(gpus, LinkClass::Nv(links), None), gpus);
+        assert_eq!(switched(8, 12), Some(12));
+        assert_eq!(switched(16, 6), Some(6));
+        assert_eq!(switched(8, 8), Some(8));
+        // Four GPUs with six links to each of three peers have eighteen: a mesh.
+        assert_eq!(switched(4, 6), None);
+        assert_eq!(switched(2, 18), None);
+        assert_eq!(switched(1, 18), None);
+        assert_eq!(switched_links(&matrix(8, LinkClass::Pix, None), 8), None);
+        let lost = matrix(8, LinkClass::Nv(18), Some(3));
+        assert_eq!(switched_links(&lost, 8), None);
+        assert!(shares_nvlinks(&lost, 8));
+        assert!(!shares_nvlinks(&matrix(4, LinkClass::Nv(6), None), 4));
+        assert!(!shares_nvlinks(&[], 0));
     }
 }

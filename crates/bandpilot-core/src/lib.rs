@@ -17,7 +17,8 @@ mod units;
 
 pub use builder::ClusterBuilder;
 pub use cluster::{
-    Cluster, GpuIdentity, Host, HostId, HostType, HostTypeId, LinkClass, Links, Nic,
+    Cluster, GpuIdentity, Host, HostId, HostType, HostTypeId, LinkClass, Links,
+    MOST_NVLINKS_OF_A_GPU, Nic, only_a_switch_explains, shares_nvlinks, switched_links,
 };
 pub use collective::{Collective, UnknownCollective};
 pub use gpus::{GpuMask, GpuMaskError, MAX_GPUS_PER_HOST};

@@ -4,7 +4,10 @@
 //! per host type suffice. Without any measurement the link classes decide: the NVLinks that every GPU
 //! has inside the subset where they form a ring, else the worst PCIe class that a ring must cross.
 
-use bandpilot_core::{Collective, GpuMask, HostType, LinkClass, Links, MAX_GPUS_PER_HOST};
+use bandpilot_core::{
+    Collective, GpuMask, HostType, LinkClass, Links, MAX_GPUS_PER_HOST, MOST_NVLINKS_OF_A_GPU,
+    shares_nvlinks, switched_links,
+};
 
 use crate::physics::LatencyShape;
 
@@ -15,8 +18,6 @@ const LATENCY_US: f64 = 25.0;
 const LATENCY_PER_RANK_US: f64 = 5.0;
 /// Usable GB/s of one NVLink. Source: NCCL's topology tables (SM80 20.0, SM90 20.6).
 const NVLINK_GBYTES_PER_S: f64 = 20.0;
-/// NVLinks that a GPU has: 6 (V100), 12 (A100), 18 (H100, B200).
-const MOST_NVLINKS_OF_A_GPU: usize = 18;
 /// Share of the `all_reduce` plateau of a full host by number of GPUs in eighths. NVSwitch with in-switch reduction
 /// (NVLS) is worse with few GPUs, a plain ring is not. H100 as measured at 2 GiB, B200 from 4 GPUs on (network
 /// figures of the project).
@@ -122,7 +123,9 @@ fn ring_order(mask: GpuMask) -> impl Iterator<Item = (usize, usize)> {
 }
 
 fn weakest_pair(host_type: &HostType, pairs: impl Iterator<Item = (usize, usize)>) -> f64 {
-    if let Some(links) = switched_links(host_type) {
+    if let Links::Matrix(cells) = &host_type.links
+        && let Some(links) = switched_links(cells, host_type.gpus)
+    {
         return f64::from(links) * NVLINK_GBYTES_PER_S;
     }
     pairs
@@ -136,7 +139,9 @@ fn all_pairs_nvlinked(host_type: &HostType, mask: GpuMask) -> bool {
 
 fn mesh_plateau(host_type: &HostType, mask: GpuMask) -> f64 {
     let links = |a, b| host_type.link(a, b).unwrap_or(LinkClass::Sys);
-    if let Some(links) = switched_links(host_type) {
+    if let Links::Matrix(cells) = &host_type.links
+        && let Some(links) = switched_links(cells, host_type.gpus)
+    {
         return f64::from(links) * NVLINK_GBYTES_PER_S;
     }
     let nvlinks = |gpu: usize| -> f64 {
@@ -150,7 +155,7 @@ fn mesh_plateau(host_type: &HostType, mask: GpuMask) -> f64 {
     };
     if rings_at_least(host_type, mask, LinkClass::Nv(1)) {
         let least = mask.iter().map(nvlinks).fold(f64::INFINITY, f64::min);
-        return least * NVLINK_GBYTES_PER_S;
+        return least.min(nvlinks_at_most(host_type)) * NVLINK_GBYTES_PER_S;
     }
     let classes = [LinkClass::Pix, LinkClass::Pxb, LinkClass::Phb, LinkClass::Node, LinkClass::Sys];
     classes
@@ -159,15 +164,15 @@ fn mesh_plateau(host_type: &HostType, mask: GpuMask) -> f64 {
         .map_or(pcie_gbytes_per_s(LinkClass::Sys), pcie_gbytes_per_s)
 }
 
-/// NVLinks per GPU of a host whose matrix shows an NVSwitch: every pair has the same number, and no GPU has as many links as
-/// separate ones to every peer would take.
-fn switched_links(host_type: &HostType) -> Option<u8> {
-    let Links::Matrix(cells) = &host_type.links else { return None };
-    let gpus = host_type.gpus;
-    let mut pairs = (0..gpus * gpus).filter(|i| i / gpus != i % gpus).map(|i| cells.get(i));
-    let Some(Some(first @ LinkClass::Nv(links))) = pairs.next() else { return None };
-    let alike = pairs.all(|cell| cell == Some(first));
-    (alike && usize::from(*links) * (gpus - 1) > MOST_NVLINKS_OF_A_GPU).then_some(*links)
+/// NVLinks of a GPU at most: those to the switch where pairs share them through one (which may have lost a GPU), else
+/// what any GPU has.
+fn nvlinks_at_most(host_type: &HostType) -> f64 {
+    let Links::Matrix(cells) = &host_type.links else { return MOST_NVLINKS_OF_A_GPU as f64 };
+    let widest = cells.iter().max();
+    match widest {
+        Some(LinkClass::Nv(links)) if shares_nvlinks(cells, host_type.gpus) => f64::from(*links),
+        _ => MOST_NVLINKS_OF_A_GPU as f64,
+    }
 }
 
 /// GB/s of a ring that must cross this class. Sources: NCCL's PCIe 3 x16 figure (12) and, for what lies
@@ -247,6 +252,20 @@ mod tests {
         assert_eq!(
             physics_plateau(&a800.host_types[0], GpuMask::first(2), Collective::AllReduce),
             160.0
+        );
+        // One GPU lost its NVLinks: the others still have eight each, not eight to each.
+        let lost: Vec<String> = (0..8)
+            .map(|i| (0..8).map(|j| if i == 7 || j == 7 { "SYS " } else { "NV8 " }).collect())
+            .collect();
+        let lost: Vec<&str> = lost.iter().map(String::as_str).collect();
+        let lost = ClusterBuilder::new("t").host_type("a800", "A800", 8).matrix(&lost).build();
+        assert_eq!(
+            physics_plateau(&lost.host_types[0], GpuMask::first(7), Collective::AllReduce),
+            160.0
+        );
+        assert_eq!(
+            physics_plateau(&lost.host_types[0], GpuMask::first(8), Collective::AllReduce),
+            6.0
         );
         let h100 = &cluster.host_types[1];
         assert_eq!(physics_plateau(h100, GpuMask::first(8), Collective::AllReduce), 473.0);

@@ -4,6 +4,7 @@
 //! read and a list of [`Diagnostic`]s that point at the rest ([`Parsed`], [`Import`]). What is ambiguous
 //! is refused with the reason, never guessed.
 
+mod csv_lines;
 mod diagnostic;
 mod import;
 mod links;
@@ -11,13 +12,17 @@ mod near;
 mod toml_walk;
 
 pub mod cluster_file;
+pub mod cluster_import;
 pub mod coverage;
 pub mod csv_tables;
 pub mod hostlist;
+pub mod leaf_map;
 pub mod nccl_tests;
 pub mod placement;
+pub mod slurm;
 pub mod state_file;
 pub mod store;
+pub mod topo;
 
 pub use diagnostic::{Diagnostic, Parsed, Severity};
 pub use import::{Import, ImportOptions, MissingBytes, import};

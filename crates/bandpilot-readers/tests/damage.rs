@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use bandpilot_core::{Cluster, ClusterBuilder, Measurement};
+use bandpilot_readers::cluster_import::{self, ClusterOptions, HostName, Source};
 use bandpilot_readers::{
     Import, ImportOptions, MissingBytes, cluster_file, coverage, csv_tables, hostlist, import,
     nccl_tests, placement, state_file, store,
@@ -348,6 +349,9 @@ fn seeds() -> Vec<String> {
         "{\"#wrong\":\"0\",\"algBw\":10.0,\"busBw\":15.0,\"gpus\":4,\"inPlace\":0,\"name\":\"AllReduce\",\"size\":1000000,\"time\":100.0}\n".to_owned(),
         "# bytes N type op time algbw busbw res time algbw busbw res\n  1000000 250000 float sum 0.100 10.00 10.00 0e+00h1:2:3 [0] NCCL INFO x\n 0.100 10.00 10.00 0e+00\n".to_owned(),
         store::append_text("", &rows).map(|addition| addition.text).unwrap_or_default(),
+        "h1: \tGPU0\tGPU1\tNIC0\tCPU Affinity\nh1: GPU0\t X \tNV4\tPIX\t0-3\nh1: GPU1\tNV4\t X \tPIX\t0-3\nh1: NIC0\tPIX\tPIX\t X \n".to_owned(),
+        "SwitchName=s1 Nodes=h[1-2]\nNodeName=h1 Name=gpu Type=a File=/dev/nvidia0 Links=-1,4\nNodeName=h1 Name=gpu Type=a File=/dev/nvidia1 Links=4,-1\n".to_owned(),
+        "node,ASW\nh1,S1\nh2,S2\n".to_owned(),
     ]
 }
 
@@ -402,6 +406,30 @@ fn thousands_of_random_inputs_for_each_reader() {
     }
 }
 
+/// A cluster that is made of a text, beside a good dump and without one, reads back from its file.
+fn imported_cluster(text: &str) {
+    let good = "\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\t X \n";
+    let source = |name: &str, text: &str| Source {
+        file: name.to_owned(),
+        text: text.to_owned(),
+        host: HostName::Folder(name.to_owned()),
+    };
+    let options = ClusterOptions {
+        name: "f".to_owned(),
+        gpu_model: Some("H100".to_owned()),
+        nic_gbit_per_s: Some(400.0),
+        ..ClusterOptions::default()
+    };
+    for sources in [vec![source("h9", text)], vec![source("h9", text), source("h1", good)]] {
+        if let Some(cluster) = cluster_import::import(&sources, &options).cluster {
+            let toml = cluster_file::write(&cluster);
+            let read = cluster_file::read(&toml);
+            assert!(!read.has_errors(), "{text}\n{toml}");
+            assert_eq!(read.value, cluster, "{text}\n{toml}");
+        }
+    }
+}
+
 /// Every reader on one text, and what must hold of each value whatever the text is.
 fn check_one(text: &str, cluster: &Cluster, options: &ImportOptions) {
     if let Ok(names) = hostlist::expand(text) {
@@ -422,6 +450,7 @@ fn check_one(text: &str, cluster: &Cluster, options: &ImportOptions) {
     assert_eq!(state.free.len(), cluster.hosts.len());
     let _ = state_file::free_form(text, cluster);
     read_all(text, options);
+    imported_cluster(text);
     let stored = store::parse(text);
     if let Ok(addition) = store::append_text(text, &stored.value) {
         assert_eq!(addition.added, 0, "{text}");

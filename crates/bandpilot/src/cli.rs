@@ -74,6 +74,16 @@ pub enum Cluster {
     #[command(after_help = "Example:
   bandpilot cluster check cluster.toml      # exits with 3 if there are errors")]
     Check(ClusterFile),
+    /// Make a cluster file of `nvidia-smi topo -m` output, Slurm's files and tables of leaves
+    #[command(after_help = "Examples:
+  bandpilot cluster import dumps/ --nic-gbit-per-s 400 --name mycluster --out cluster.toml
+  bandpilot cluster import topo.txt --hosts 'h[1-16]' --gpu-model H100 --nic-gbit-per-s 400
+  bandpilot cluster import dumps/ topology.conf slurm.conf --nic-gbit-per-s 400 > cluster.toml
+  pdsh -w h[1-16] 'nvidia-smi -L; nvidia-smi topo -m' | bandpilot cluster import - --rails --nic-gbit-per-s 400
+
+What a file is follows from its content; a folder holds one file for each host. What was inferred is
+said on stderr, with file and line.")]
+    Import(ClusterImport),
     /// Print the cluster file of a built-in cluster, to start one's own from
     #[command(after_help = "Example:
   bandpilot cluster example h100-32 > cluster.toml")]
@@ -86,6 +96,41 @@ pub struct ClusterExample {
     /// The cluster: h100-32 (4 hosts of 8 H100) or het-4mix (8 each of 4090, V100, A6000, A800)
     #[arg(value_parser = ["h100-32", "het-4mix"], default_value = "h100-32")]
     pub name: String,
+}
+
+/// `bandpilot cluster import`
+#[derive(Debug, Args)]
+pub struct ClusterImport {
+    /// Dumps of hosts, folders of dumps, Slurm's topology.conf, gres.conf, slurm.conf, tables of node,ASW (also .gz); - for stdin
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Cluster file to write; without it the file is printed
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Overwrite the file if it is there
+    #[arg(long, requires = "out")]
+    pub force: bool,
+    /// Name of the cluster
+    #[arg(long, default_value = "imported")]
+    pub name: String,
+    /// Hosts that the dump stands for, such as 'h[1-16]'; or one name for each dump, in order
+    #[arg(long, value_name = "LIST")]
+    pub hosts: Option<String>,
+    /// GPU model of all hosts, for dumps that do not name it
+    #[arg(long, value_name = "MODEL")]
+    pub gpu_model: Option<String>,
+    /// Line rate of the NICs, Gbit/s, for dumps without the output of ibstat
+    #[arg(long, value_name = "RATE")]
+    pub nic_gbit_per_s: Option<f64>,
+    /// NICs that carry the jobs' traffic, by name; the others are left out
+    #[arg(long, value_name = "NAMES", conflicts_with = "rails")]
+    pub nics: Option<String>,
+    /// Every GPU has one NIC of its own, whatever the dumps show
+    #[arg(long)]
+    pub rails: bool,
+    /// Leave out hosts and files that are refused (then the exit code is 6)
+    #[arg(long)]
+    pub keep_going: bool,
 }
 
 /// A cluster file.

@@ -2,19 +2,23 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bandpilot_readers::Diagnostic;
+use flate2::read::MultiGzDecoder;
 
 use crate::exit::{Code, Failure};
 
 /// Largest file that is read.
 const MAX_BYTES: u64 = 1 << 30;
 
+/// First bytes of gzip.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
 /// The text of a file, or of stdin for `-`. Bytes that are not UTF-8 are replaced.
 ///
 /// # Errors
-/// If the file cannot be read or is larger than 1 GiB.
+/// If the file cannot be read, is larger than 1 GiB, or is damaged gzip.
 pub fn read_text(path: &Path) -> Result<String, Failure> {
     let read = if path.as_os_str() == "-" {
         read_limited(io::stdin().lock())
@@ -30,7 +34,46 @@ fn read_limited(source: impl Read) -> io::Result<String> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 1 GiB"));
     }
+    // Told by content; what is inside is not unpacked again.
+    if bytes.starts_with(&GZIP) {
+        bytes = unpacked(&bytes)?;
+    }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn unpacked(packed: &[u8]) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    MultiGzDecoder::new(packed).take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            "it is larger than 1 GiB when unpacked",
+        ));
+    }
+    Ok(bytes)
+}
+
+/// The files of a folder in order of name, those that begin with a dot left out; folders in it are not entered.
+///
+/// # Errors
+/// If the folder cannot be read or has no file.
+pub fn files_of(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let read = || -> io::Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            let hidden = path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
+            if path.is_file() && !hidden {
+                files.push(path);
+            }
+        }
+        files.sort();
+        if files.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the folder has no file"));
+        }
+        Ok(files)
+    };
+    read().map_err(|error| failure(folder, "read", &error))
 }
 
 /// Appends to a file while nobody else does: `change` gets what is in it (nothing if it is new) and
@@ -65,13 +108,42 @@ pub fn append_locked<T>(
 /// # Errors
 /// If the new text cannot be written beside it and moved into place; then the old file is as it was.
 pub fn replace(path: &Path, text: &str) -> Result<(), Failure> {
+    place(path, text, |beside| std::fs::rename(beside, path))
+}
+
+/// Makes a file as a whole, unless one of this name is there; false if it is.
+///
+/// # Errors
+/// If the text cannot be written beside it and moved into place.
+pub fn write_new(path: &Path, text: &str) -> Result<bool, Failure> {
+    let mut new = true;
+    place(path, text, |beside| {
+        // Unlike renaming, linking never replaces a file.
+        match std::fs::hard_link(beside, path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => new = false,
+            // Some file systems have no links; then the moment between these two lines is open.
+            Err(_) if path.exists() => new = false,
+            Err(_) => return std::fs::rename(beside, path),
+            Ok(()) => {}
+        }
+        std::fs::remove_file(beside)
+    })?;
+    Ok(new)
+}
+
+/// Writes a text beside its target and lets `put` move it there.
+fn place(
+    path: &Path,
+    text: &str,
+    mut put: impl FnMut(&Path) -> io::Result<()>,
+) -> Result<(), Failure> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.tmp", std::process::id()));
     let beside = Path::new(&beside);
     let written = File::create(beside).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
         file.sync_data()?;
-        std::fs::rename(beside, path)
+        put(beside)
     });
     written.map_err(|error| {
         // The first error is the one to report.

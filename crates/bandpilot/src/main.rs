@@ -38,6 +38,7 @@ fn run(command: Command) -> Result<Done, Failure> {
         Command::Evaluate(args) => commands::evaluate::evaluate(&args),
         Command::Cluster(Cluster::Show(args)) => commands::cluster::show(&args),
         Command::Cluster(Cluster::Check(args)) => commands::cluster::check(&args),
+        Command::Cluster(Cluster::Import(args)) => commands::cluster_import::cluster_import(&args),
         Command::Cluster(Cluster::Example(args)) => Ok(commands::cluster::example(&args)),
         Command::Measure(Measure::Import(args)) => commands::measure::import(&args),
         Command::Measure(Measure::Show(args)) => commands::measure::show(&args),

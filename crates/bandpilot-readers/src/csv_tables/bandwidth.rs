@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bandpilot_core::{Collective, GpuMask, MAX_GPUS_PER_HOST, Measurement};
 
 use super::BUSBW;
-use super::lines::{Lines, Row};
+use crate::csv_lines::{Lines, Row};
 use crate::import::MAX_BUSBW_GBYTES_PER_S;
 use crate::{Diagnostic, Import, ImportOptions, MissingBytes, hostlist};
 

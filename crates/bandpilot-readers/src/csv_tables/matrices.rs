@@ -2,7 +2,7 @@
 
 use bandpilot_core::{GpuMask, Links, MAX_GPUS_PER_HOST};
 
-use super::lines::{Lines, Row};
+use crate::csv_lines::{Lines, Row};
 use crate::links::matrix;
 use crate::{Diagnostic, Parsed};
 

@@ -14,14 +14,13 @@
 //! must agree, else the row is refused.
 
 mod bandwidth;
-mod lines;
 mod matrices;
 
 use crate::{Diagnostic, Import, ImportOptions};
 
 pub use matrices::{read_links, read_masks};
 
-use lines::Lines;
+use crate::csv_lines::Lines;
 
 /// Column that both kinds of bandwidth table have.
 const BUSBW: &str = "busbw_GBps";

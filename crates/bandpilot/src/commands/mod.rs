@@ -1,6 +1,7 @@
 //! One module a command: arguments to files and values, values to an [`Output`](crate::output::Output).
 
 pub mod cluster;
+pub mod cluster_import;
 pub mod completions;
 pub mod dispatch;
 pub mod evaluate;

@@ -172,6 +172,14 @@ fn other_commands() {
         json(path, "fit --measurements twenty.jsonl --cluster cluster.toml --out twenty.json"),
     ];
     compare("json.md", "fit", &fitted);
+    let imported = [
+        json(path, "cluster import dumps topology.conf --nic-gbit-per-s 400"),
+        json(
+            path,
+            "cluster import dumps remark.toml --nic-gbit-per-s 400 --out b.toml --keep-going",
+        ),
+    ];
+    compare("json.md", "cluster import", &imported);
     compare("json.md", "cluster check", &[json(path, "cluster check remark.toml")]);
     compare("json.md", "cluster show", &[json(path, "cluster show shown.toml")]);
 }

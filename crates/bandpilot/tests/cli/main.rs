@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod cluster;
+mod cluster_import;
 mod dispatch;
 mod evaluate;
 mod fit;
@@ -40,11 +41,21 @@ fn folder_with(files: &[(&str, &str)]) -> tempfile::TempDir {
 /// A folder with the example files of the documentation.
 fn docs_folder() -> tempfile::TempDir {
     let folder = folder_with(&[]);
-    for file in std::fs::read_dir(repository().join("docs/examples")).unwrap() {
-        let file = file.unwrap();
-        std::fs::copy(file.path(), folder.path().join(file.file_name())).unwrap();
-    }
+    copy(&repository().join("docs/examples"), folder.path());
     folder
+}
+
+fn copy(from: &Path, to: &Path) {
+    for file in std::fs::read_dir(from).unwrap() {
+        let file = file.unwrap();
+        let target = to.join(file.file_name());
+        if file.path().is_dir() {
+            std::fs::create_dir(&target).unwrap();
+            copy(&file.path(), &target);
+        } else {
+            std::fs::copy(file.path(), target).unwrap();
+        }
+    }
 }
 
 fn repository() -> PathBuf {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// The rows of a table and the places of its columns.
-pub(super) struct Lines<'a> {
+pub(crate) struct Lines<'a> {
     text: &'a str,
     header_line: u32,
     columns: BTreeMap<String, usize>,
@@ -11,15 +11,15 @@ pub(super) struct Lines<'a> {
 }
 
 /// One row.
-pub(super) struct Row<'a> {
-    pub(super) line: u32,
+pub(crate) struct Row<'a> {
+    pub(crate) line: u32,
     cells: Vec<String>,
     lines: &'a Lines<'a>,
 }
 
 impl<'a> Lines<'a> {
     /// `None` if the text has no line with anything in it.
-    pub(super) fn new(text: &'a str) -> Option<Self> {
+    pub(crate) fn new(text: &'a str) -> Option<Self> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let (at, header) = text.lines().enumerate().find(|(_, line)| !line.trim().is_empty())?;
         let cells = split(header);
@@ -28,25 +28,25 @@ impl<'a> Lines<'a> {
         Some(Self { text, header_line: at as u32 + 1, columns, width })
     }
 
-    pub(super) fn header_line(&self) -> u32 {
+    pub(crate) fn header_line(&self) -> u32 {
         self.header_line
     }
 
-    pub(super) fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.width
     }
 
-    pub(super) fn has(&self, column: &str) -> bool {
+    pub(crate) fn has(&self, column: &str) -> bool {
         self.columns.contains_key(column)
     }
 
     /// How many of `PREFIX0, PREFIX1, ...` there are, without a gap.
-    pub(super) fn numbered(&self, prefix: &str) -> usize {
+    pub(crate) fn numbered(&self, prefix: &str) -> usize {
         (0..self.width).take_while(|n| self.has(&format!("{prefix}{n}"))).count()
     }
 
     /// The rows below the header, blank lines left out.
-    pub(super) fn rows(&'a self) -> impl Iterator<Item = Row<'a>> {
+    pub(crate) fn rows(&'a self) -> impl Iterator<Item = Row<'a>> {
         let numbered = self.text.lines().zip(1_u32..).skip(self.header_line as usize);
         numbered.filter(|(text, _)| !text.trim().is_empty()).map(|(text, line)| Row {
             line,
@@ -58,12 +58,12 @@ impl<'a> Lines<'a> {
 
 impl Row<'_> {
     /// Number of cells.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.cells.len()
     }
 
     /// The cell of a column; empty if the row is too short or there is no such column.
-    pub(super) fn get(&self, column: &str) -> &str {
+    pub(crate) fn get(&self, column: &str) -> &str {
         let at = self.lines.columns.get(column);
         at.and_then(|at| self.cells.get(*at)).map_or("", String::as_str)
     }
