@@ -46,7 +46,9 @@ pub(super) fn scan(text: &str) -> Option<Scanned> {
             mended(rest)?
         }
         Some(Err(error)) => {
-            let at = line.saturating_add(error.line() as u32).saturating_sub(1);
+            // A newline inside a text counts as the line after it, even where there is none.
+            let last = text.lines().count() as u32;
+            let at = line.saturating_add(error.line() as u32).saturating_sub(1).min(last);
             let reason = Diagnostic::error("", "the JSON document cannot be read");
             scanned.remarks.push(reason.at(at, error.column() as u32));
             return Some(scanned);

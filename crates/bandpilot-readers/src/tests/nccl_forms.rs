@@ -465,3 +465,10 @@ fn the_files_of_rccl_tests_are_read() {
         );
     }
 }
+
+#[test]
+fn a_fault_in_json_is_on_a_line_of_the_file() {
+    let read = read("f", "{\"oop_busbw\": 1, \"a\n", &ImportOptions::default());
+    assert!(read.refused);
+    assert!(read.diagnostics.iter().all(|reason| reason.line <= 1), "{:?}", read.diagnostics);
+}
