@@ -43,12 +43,14 @@ pub fn expand(text: &str) -> Result<Vec<String>, Diagnostic> {
 pub(crate) fn expand_up_to(text: &str, limit: usize) -> Result<Vec<String>, Diagnostic> {
     let mut names = Vec::new();
     for (start, item) in split_items(text) {
-        if item.starts_with('-') {
-            let reason = Diagnostic::error("", format!("'{item}' begins with a dash")).at(1, 1);
+        let bare = item.trim();
+        if bare.starts_with('-') {
+            let reason = Diagnostic::error("", format!("'{bare}' begins with a dash")).at(1, 1);
+            let blank = item.len() - item.trim_start().len();
             return Err(shifted(
                 reason.help("a launch line would take such a host name for an option"),
                 text,
-                start,
+                start + blank,
             ));
         }
         let pieces = parse_item(item).map_err(|d| shifted(d, text, start))?;

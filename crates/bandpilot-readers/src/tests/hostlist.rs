@@ -77,7 +77,7 @@ fn compresses_runs() {
 
 #[test]
 fn a_name_that_looks_like_an_option_is_refused() {
-    for text in ["-x", "h1,-x", "-[1-3]"] {
+    for text in ["-x", "h1,-x", "-[1-3]", "h1, -x", "h1,\n-x", " -x"] {
         assert!(expand(text).unwrap_err().message.contains("begins with a dash"), "{text}");
     }
 }
