@@ -23,6 +23,7 @@ pub mod slurm;
 pub mod state_file;
 pub mod store;
 pub mod topo;
+pub mod trace_file;
 
 pub use diagnostic::{Diagnostic, Parsed, Severity};
 pub use import::{Import, ImportOptions, MissingBytes, import};

@@ -7,7 +7,7 @@ use bandpilot_core::{Cluster, ClusterBuilder, Measurement};
 use bandpilot_readers::cluster_import::{self, ClusterOptions, HostName, Source};
 use bandpilot_readers::{
     Import, ImportOptions, MissingBytes, cluster_file, coverage, csv_tables, hostlist, import,
-    nccl_tests, placement, state_file, store,
+    nccl_tests, placement, state_file, store, trace_file,
 };
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -352,6 +352,7 @@ fn seeds() -> Vec<String> {
         "h1: \tGPU0\tGPU1\tNIC0\tCPU Affinity\nh1: GPU0\t X \tNV4\tPIX\t0-3\nh1: GPU1\tNV4\t X \tPIX\t0-3\nh1: NIC0\tPIX\tPIX\t X \n".to_owned(),
         "SwitchName=s1 Nodes=h[1-2]\nNodeName=h1 Name=gpu Type=a File=/dev/nvidia0 Links=-1,4\nNodeName=h1 Name=gpu Type=a File=/dev/nvidia1 Links=4,-1\n".to_owned(),
         "node,ASW\nh1,S1\nh2,S2\n".to_owned(),
+        "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_type,qos,tenant\na,0,1.5,8,,,,t\nb,7,20,1,500,V100,p0,t\n".to_owned(),
     ]
 }
 
@@ -451,6 +452,8 @@ fn check_one(text: &str, cluster: &Cluster, options: &ImportOptions) {
     let _ = state_file::free_form(text, cluster);
     read_all(text, options);
     imported_cluster(text);
+    let trace = trace_file::read(text);
+    assert!(trace.value.jobs.is_sorted_by(|a, b| (a.submit_s, a.line) < (b.submit_s, b.line)));
     let stored = store::parse(text);
     if let Ok(addition) = store::append_text(text, &stored.value) {
         assert_eq!(addition.added, 0, "{text}");

@@ -1,0 +1,119 @@
+//! Time of whole runs on one core.
+//!
+//! `cargo bench -p bandpilot-sim` prints a table; times are processor time of the thread, so that a loaded machine does not
+//! show. Rows of real traces are left out where the data is missing.
+
+#![expect(clippy::unwrap_used, reason = "a bench that cannot go on has failed")]
+
+use std::fmt::Write as _;
+use std::io::Read as _;
+
+use bandpilot_core::ClusterBuilder;
+use bandpilot_readers::trace_file;
+use bandpilot_sim::{Hosts, Metrics, Policy, Workload, simulate};
+use rand::RngExt;
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::SeedableRng;
+use rustix::time::{ClockId, clock_gettime};
+
+fn thread_s() -> f64 {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
+
+/// Peak memory of this process so far, bytes; 0 where the system does not say.
+fn peak_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("");
+    let kib = line.split_whitespace().next().and_then(|number| number.parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
+
+fn real(file: &str) -> Option<String> {
+    let path = bandpilot_testdata::data_dir()?.join("traces").join(file);
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(std::fs::File::open(path).ok()?).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// Jobs of 1 to 64 GPUs that ask for 95 % of 10,000 GPUs.
+fn synthetic(jobs: usize) -> String {
+    const GPUS: [u32; 12] = [1, 1, 1, 1, 1, 2, 2, 4, 8, 8, 16, 64];
+    let mean_gpu_s = 9.083 * 3_650.0;
+    let between_s = mean_gpu_s / (0.95 * 10_000.0);
+    let mut rng = Pcg64::seed_from_u64(1);
+    let mut text = "submit_s,duration_s,gpus\n".to_owned();
+    let mut now_s = 0.0;
+    for _ in 0..jobs {
+        now_s += rng.random_range(0.0..2.0 * between_s);
+        let gpus = GPUS[rng.random_range(0..GPUS.len())];
+        let duration_s = rng.random_range(100..7_200);
+        writeln!(text, "{now_s:.0},{duration_s},{gpus}").unwrap();
+    }
+    text
+}
+
+#[expect(clippy::print_stdout, reason = "a table for people")]
+fn row(name: &str, text: &str, hosts: usize, policy: &str) {
+    let builder = ClusterBuilder::new("bench").host_type("host", "", 8).nvswitch();
+    let hosts_of = Hosts::new(&builder.hosts("h", 1, hosts).build()).unwrap();
+    let start_s = thread_s();
+    let read = trace_file::read(text).value;
+    let read_s = thread_s() - start_s;
+    let workload = Workload::new(&read, &hosts_of);
+    drop(read);
+    let policy = Policy::parse(policy).unwrap();
+    // The least of several runs of what is short.
+    let mut least_s = f64::INFINITY;
+    let before = peak_bytes();
+    for _ in 0..if workload.len() > 100_000 { 1 } else { 5 } {
+        let start_s = thread_s();
+        let outcome = simulate(&hosts_of, &workload, policy, 1).unwrap();
+        let metrics = Metrics::new(&workload, &outcome);
+        least_s = least_s.min(thread_s() - start_s);
+        assert_eq!(metrics.refused, 0);
+    }
+    let grown = (peak_bytes() - before) as f64 / workload.len() as f64;
+    println!(
+        "| {name} | {hosts} x 8 | {policy} | {} | {:.1} | {:.1} | {:.0} |",
+        workload.len(),
+        read_s * 1e3,
+        least_s * 1e3,
+        grown,
+    );
+}
+
+#[expect(clippy::print_stdout, reason = "a table for people")]
+fn main() {
+    // `cargo test --benches` only wants to see that it runs.
+    let small = std::env::args().any(|argument| argument == "--test");
+    println!("{} bytes a job by the sizes of the types", Metrics::BYTES_PER_JOB);
+    println!(
+        "| trace | hosts | policy | jobs | reading ms | run ms | peak memory grown by, bytes a job |"
+    );
+    println!("|---|---|---|---:|---:|---:|---:|");
+    if small {
+        return row("synthetic", &synthetic(1_000), 1_250, "fifo/best-fit");
+    }
+    if let Some(text) = real("philly-vc-ee9e8c-1511.csv.gz") {
+        for policy in ["fifo/counting", "srtf/counting", "easy/counting", "srtf/best-fit"] {
+            row("philly-vc-ee9e8c", &text, 16, policy);
+        }
+    }
+    if let Some(text) = real("philly-2017-82k.csv.gz") {
+        for policy in [
+            "fifo/counting",
+            "fifo-skip/counting",
+            "sjf-skip/best-fit",
+            "srtf/counting",
+            "easy/best-fit",
+            "fifo/random",
+        ] {
+            row("philly-2017", &text, 64, policy);
+        }
+    }
+    let text = synthetic(1_000_000);
+    for policy in ["fifo/best-fit", "fifo-skip/best-fit", "easy/best-fit"] {
+        row("synthetic", &text, 1_250, policy);
+    }
+}

@@ -1,0 +1,49 @@
+//! Which scheduling policy is best on a trace.
+//!
+//! A [`Scheduler`] is stepped: events in, effects out, with no clock and no IO, so a service can step the same code
+//! live. Its [policy](policy) is a queue [order](orders) and a [placement rule](placements), both small units that are
+//! found by name. [`simulate`] plays a [`Workload`] against it and keeps the truth: who holds which GPU, how much work
+//! is left at which [rate](speed). [`Metrics`] sums up a run.
+//!
+//! ```
+//! use bandpilot_core::ClusterBuilder;
+//! use bandpilot_sim::{Hosts, Metrics, Policy, Workload, simulate};
+//! let trace = bandpilot_readers::trace_file::read("submit_s,duration_s,gpus\n0,100,8\n10,100,16\n20,50,4\n").value;
+//! let cluster = ClusterBuilder::new("two").host_type("host", "GPU", 8).nvswitch().hosts("h", 1, 2).build();
+//! let hosts = Hosts::new(&cluster)?;
+//! let workload = Workload::new(&trace, &hosts);
+//! let run = simulate(&hosts, &workload, Policy::parse("fifo-skip/best-fit")?, 1)?;
+//! let metrics = Metrics::new(&workload, &run);
+//! assert_eq!((metrics.jobs, metrics.makespan_s), (3, 200.0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod desk;
+mod host_set;
+mod idle;
+mod ids;
+mod jobs;
+mod ledger;
+mod metrics;
+mod progress;
+mod scheduler;
+mod shape;
+mod workload;
+mod world;
+
+pub mod orders;
+pub mod placements;
+pub mod policy;
+pub mod speed;
+
+pub use desk::{Desk, Reservation};
+pub use idle::{Grant, Idle};
+pub use ids::{JobId, ShapeId};
+pub use jobs::{Ask, Jobs};
+pub use metrics::Metrics;
+pub use policy::Policy;
+pub use progress::Progress;
+pub use scheduler::{Effect, Event, Scheduler, WrongEvent};
+pub use shape::{Hosts, ModelSet, Shape, TooManyModels};
+pub use workload::{LeftOut, Workload};
+pub use world::{Broken, JobResult, Outcome, Totals, simulate, simulate_with};

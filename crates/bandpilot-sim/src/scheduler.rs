@@ -1,0 +1,230 @@
+//! The scheduler: events in, effects out.
+
+use crate::desk::Desk;
+use crate::idle::{Grant, Idle};
+use crate::ids::{JobId, ShapeId};
+use crate::jobs::{Ask, Jobs};
+use crate::orders::Order;
+use crate::placements::{PlacementRule, Room};
+use crate::shape::Hosts;
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// A job was submitted. Ids are given in order: 0, 1, 2, ...
+    Submit {
+        /// Its id.
+        job: JobId,
+        /// What it asks for.
+        ask: Ask,
+    },
+    /// A running job is done.
+    Finish {
+        /// The job.
+        job: JobId,
+    },
+    /// A running job goes on at another rate. This alone is no cause to plan.
+    Rate {
+        /// The job.
+        job: JobId,
+        /// Work a second, above 0; 1 is the speed that estimates are for.
+        rate: f64,
+    },
+    /// A time that was asked for has come.
+    Wake,
+}
+
+/// What is to be done about it, in this order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// The job can never start: it would not fit on an idle cluster.
+    Refuse {
+        /// The job.
+        job: JobId,
+    },
+    /// The job must stop; what it has done is kept, and it waits again.
+    Preempt {
+        /// The job.
+        job: JobId,
+    },
+    /// The job starts, or goes on.
+    Start {
+        /// The job.
+        job: JobId,
+        /// What it holds from now on.
+        grant: Grant,
+    },
+    /// Send [`Event::Wake`] at this time.
+    WakeAt {
+        /// The time, later than now.
+        at_s: f64,
+    },
+}
+
+/// An event that cannot have happened. The events before it have been taken in.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum WrongEvent {
+    /// Ids must be given in order.
+    #[error("job {0} was submitted where job {1} is next")]
+    NotNext(u32, u32),
+    /// A job that does not run finished or changed its rate.
+    #[error("job {0} does not run")]
+    NotRunning(u32),
+    /// A rate that is no rate.
+    #[error("job {0} cannot run at rate {1}")]
+    NoRate(u32, f64),
+    /// Time ran backwards, or is no number.
+    #[error("time went from {0} s to {1} s")]
+    Backwards(f64, f64),
+}
+
+/// A policy at work on the hosts of a cluster.
+pub struct Scheduler {
+    hosts: Hosts,
+    order: Box<dyn Order>,
+    rule: Box<dyn PlacementRule>,
+    jobs: Jobs,
+    idle: Idle,
+    /// The idle cluster.
+    all: Idle,
+    /// One entry a shape: does it fit on the idle cluster?
+    possible: Vec<bool>,
+    now_s: f64,
+    plan: u64,
+    preempted: Vec<Effect>,
+    started: Vec<Effect>,
+    suspended: Vec<JobId>,
+}
+
+impl Scheduler {
+    /// All healthy GPUs idle, no job.
+    pub fn new(hosts: Hosts, order: Box<dyn Order>, rule: Box<dyn PlacementRule>) -> Self {
+        let idle = Idle::new(&hosts);
+        Self {
+            hosts,
+            order,
+            rule,
+            jobs: Jobs::default(),
+            all: idle.clone(),
+            idle,
+            possible: Vec::new(),
+            now_s: f64::NEG_INFINITY,
+            plan: 0,
+            preempted: Vec::new(),
+            started: Vec::new(),
+            suspended: Vec::new(),
+        }
+    }
+
+    /// Takes in everything that happened at `now_s`, plans once, and appends what is to be done.
+    ///
+    /// # Errors
+    /// If an event cannot have happened.
+    pub fn step(
+        &mut self,
+        now_s: f64,
+        events: &[Event],
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), WrongEvent> {
+        if now_s.is_nan() || now_s < self.now_s {
+            return Err(WrongEvent::Backwards(self.now_s, now_s));
+        }
+        self.now_s = now_s;
+        let mut changed = false;
+        for event in events {
+            changed |= self.take_in(event, effects)?;
+        }
+        if changed {
+            self.plan(effects);
+        }
+        Ok(())
+    }
+
+    /// What the scheduler knows of jobs.
+    pub fn jobs(&self) -> &Jobs {
+        &self.jobs
+    }
+
+    /// The idle GPUs.
+    pub fn idle(&self) -> &Idle {
+        &self.idle
+    }
+
+    /// Number of waiting jobs.
+    pub fn waiting(&self) -> usize {
+        self.order.waiting()
+    }
+
+    /// The waiting job that the order would start next.
+    pub fn head(&self) -> Option<JobId> {
+        self.order.head()
+    }
+
+    /// Takes in one event; true if it is a cause to plan.
+    fn take_in(&mut self, event: &Event, effects: &mut Vec<Effect>) -> Result<bool, WrongEvent> {
+        match event {
+            Event::Submit { job, ask } => {
+                let next = self.jobs.len() as u32;
+                if job.0 != next {
+                    return Err(WrongEvent::NotNext(job.0, next));
+                }
+                let shape = self.jobs.intern(ask.shape);
+                self.jobs.submit(self.now_s, ask, shape);
+                if !self.is_possible(shape) {
+                    effects.push(Effect::Refuse { job: *job });
+                    return Ok(false);
+                }
+                self.order.enqueue(*job, &self.jobs);
+                Ok(true)
+            }
+            Event::Finish { job } => {
+                let stopped = self.jobs.stop(self.now_s, *job);
+                let run = stopped.ok_or(WrongEvent::NotRunning(job.0))?;
+                self.idle.give(&run.grant);
+                self.order.stopped(*job, &self.jobs);
+                Ok(true)
+            }
+            Event::Rate { job, rate } => {
+                if !(rate.is_finite() && *rate > 0.0) {
+                    return Err(WrongEvent::NoRate(job.0, *rate));
+                }
+                self.jobs.run(*job).ok_or(WrongEvent::NotRunning(job.0))?;
+                self.jobs.set_rate(self.now_s, *job, *rate);
+                self.order.rate_changed(*job, &self.jobs);
+                Ok(false)
+            }
+            Event::Wake => Ok(true),
+        }
+    }
+
+    fn is_possible(&mut self, shape: ShapeId) -> bool {
+        while self.possible.len() <= shape.index() {
+            let asked = *self.jobs.shape(ShapeId(self.possible.len() as u32));
+            let room = Room { hosts: &self.hosts, idle: &mut self.all, jobs: &self.jobs };
+            let fits = asked.gpus() <= room.idle.total() && self.rule.fits(&asked, &room);
+            self.possible.push(fits);
+        }
+        self.possible[shape.index()]
+    }
+
+    fn plan(&mut self, effects: &mut Vec<Effect>) {
+        self.plan += 1;
+        let mut desk = Desk {
+            now_s: self.now_s,
+            plan: self.plan,
+            hosts: &self.hosts,
+            jobs: &mut self.jobs,
+            idle: &mut self.idle,
+            rule: &mut *self.rule,
+            preempted: &mut self.preempted,
+            started: &mut self.started,
+            suspended: &mut self.suspended,
+            wake_at_s: None,
+        };
+        self.order.plan(&mut desk);
+        let wake_at_s = desk.finish();
+        effects.append(&mut self.preempted);
+        effects.append(&mut self.started);
+        effects.extend(wake_at_s.map(|at_s| Effect::WakeAt { at_s }));
+    }
+}

@@ -1,0 +1,158 @@
+//! What jobs ask for, and the hosts that they ask it of.
+
+use bandpilot_core::{Cluster, GpuMask, HostId};
+
+/// GPU models that a job accepts, bit `i` for the `i`-th model of [`Hosts`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ModelSet(pub u64);
+
+impl ModelSet {
+    /// Any model.
+    pub const ANY: Self = Self(u64::MAX);
+
+    /// True if the `model`-th is among them.
+    pub const fn has(self, model: usize) -> bool {
+        model < 64 && self.0 >> model & 1 == 1
+    }
+}
+
+/// GPUs that a job asks for, in instances that must each stay inside one host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Shape {
+    /// GPUs of a full instance.
+    pub instance_gpus: u32,
+    /// Number of full instances.
+    pub instances: u32,
+    /// GPUs of one further, smaller instance; 0 if there is none.
+    pub rest_gpus: u32,
+    /// True if whoever submitted the job named the instances; else they follow from the size of the hosts.
+    pub stated: bool,
+    /// Models that will do.
+    pub models: ModelSet,
+}
+
+impl Shape {
+    /// A job that only says how many GPUs it takes: whole hosts and one instance for what is left,
+    /// `g = min(gpus, host_gpus)`, `w = ceil(gpus / g)`.
+    ///
+    /// ```
+    /// let shape = bandpilot_sim::Shape::of_total(20, 8);
+    /// assert_eq!((shape.instances, shape.instance_gpus, shape.rest_gpus), (2, 8, 4));
+    /// ```
+    pub fn of_total(gpus: u32, host_gpus: u32) -> Self {
+        Self { stated: false, ..Self::of_instances(gpus, host_gpus.min(gpus)) }
+    }
+
+    /// A job of `gpus` GPUs in instances of `instance_gpus`, the last of which may be smaller.
+    pub fn of_instances(gpus: u32, instance_gpus: u32) -> Self {
+        let instance_gpus = instance_gpus.max(1);
+        Self {
+            instance_gpus,
+            instances: gpus / instance_gpus,
+            rest_gpus: gpus % instance_gpus,
+            stated: true,
+            models: ModelSet::ANY,
+        }
+    }
+
+    /// The same, on these models only.
+    #[must_use]
+    pub const fn on(mut self, models: ModelSet) -> Self {
+        self.models = models;
+        self
+    }
+
+    /// GPUs over all instances.
+    pub const fn gpus(&self) -> usize {
+        self.instance_gpus as usize * self.instances as usize + self.rest_gpus as usize
+    }
+}
+
+/// A cluster has more GPU models than a [`ModelSet`] holds.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the cluster has more than 64 GPU models")]
+pub struct TooManyModels;
+
+/// The hosts of a cluster as far as scheduling looks at them.
+#[derive(Debug, Clone)]
+pub struct Hosts {
+    healthy: Vec<GpuMask>,
+    model: Vec<u8>,
+    models: Vec<String>,
+}
+
+impl Hosts {
+    /// The hosts with their healthy GPUs.
+    ///
+    /// # Errors
+    /// If there are more than 64 GPU models.
+    pub fn new(cluster: &Cluster) -> Result<Self, TooManyModels> {
+        let mut models: Vec<String> = Vec::new();
+        let mut model = Vec::with_capacity(cluster.hosts.len());
+        for host in cluster.host_ids() {
+            let name = &cluster.type_of(host).gpu_model;
+            let at = models.iter().position(|known| known.eq_ignore_ascii_case(name));
+            model.push(at.unwrap_or(models.len()) as u8);
+            if at.is_none() {
+                models.push(name.clone());
+            }
+            if models.len() > 64 {
+                return Err(TooManyModels);
+            }
+        }
+        let healthy = cluster.host_ids().map(|host| cluster.healthy_gpus(host)).collect();
+        Ok(Self { healthy, model, models })
+    }
+
+    /// Number of hosts.
+    pub fn len(&self) -> usize {
+        self.healthy.len()
+    }
+
+    /// True if there is no host.
+    pub fn is_empty(&self) -> bool {
+        self.healthy.is_empty()
+    }
+
+    /// Healthy GPUs of all hosts.
+    pub fn gpus(&self) -> usize {
+        self.healthy.iter().map(|mask| mask.count()).sum()
+    }
+
+    /// Healthy GPUs of a host.
+    pub fn healthy(&self, host: HostId) -> GpuMask {
+        self.healthy[host.index()]
+    }
+
+    /// Index of a host's GPU model.
+    pub fn model(&self, host: HostId) -> usize {
+        usize::from(self.model[host.index()])
+    }
+
+    /// Number of GPU models.
+    pub fn models(&self) -> usize {
+        self.models.len()
+    }
+
+    /// Healthy GPUs of the largest host with one of these models; 0 if there is none.
+    pub fn largest(&self, models: ModelSet) -> u32 {
+        let of_models = (0..self.len()).filter(|at| models.has(usize::from(self.model[*at])));
+        of_models.map(|at| self.healthy[at].count() as u32).max().unwrap_or(0)
+    }
+
+    /// True if the cluster says which GPU models it has.
+    pub fn models_known(&self) -> bool {
+        self.models.iter().any(|name| !name.is_empty())
+    }
+
+    /// The models that a word stands for: any if it is empty, else those of that name without regard to case; `|` stands
+    /// between alternatives.
+    pub fn models_named(&self, word: &str) -> ModelSet {
+        if word.is_empty() {
+            return ModelSet::ANY;
+        }
+        let named = |name: &String| word.split('|').any(|w| w.trim().eq_ignore_ascii_case(name));
+        let bits = self.models.iter().enumerate().filter(|(_, name)| named(name));
+        ModelSet(bits.fold(0, |set, (at, _)| set | 1 << at))
+    }
+}

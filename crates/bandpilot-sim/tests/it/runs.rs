@@ -1,0 +1,180 @@
+//! Conservation in random runs, speeds that change, and jobs that cannot run.
+
+use bandpilot_core::{ClusterBuilder, GpuMask};
+use bandpilot_readers::trace_file;
+use bandpilot_sim::policy::{ORDERS, PLACEMENTS};
+use bandpilot_sim::speed::Speed;
+use bandpilot_sim::{
+    Grant, Hosts, JobId, Metrics, Outcome, Policy, Scheduler, Workload, simulate, simulate_with,
+};
+use proptest::prelude::*;
+
+use crate::{cluster, hosts, run, trace};
+
+fn policies() -> impl Iterator<Item = String> {
+    let pairs = ORDERS.iter().flat_map(|order| PLACEMENTS.iter().map(move |rule| (order, rule)));
+    pairs.map(|(order, rule)| format!("{}/{}", order.name, rule.name))
+}
+
+/// Rate 1 / (number of running jobs): every start and finish changes all others.
+#[derive(Default)]
+struct Shared {
+    running: Vec<(JobId, f64)>,
+}
+
+impl Speed for Shared {
+    fn started(&mut self, job: JobId, _grant: &Grant, _workload: &Workload) {
+        self.running.push((job, 1.0));
+    }
+
+    fn stopped(&mut self, job: JobId, _grant: &Grant) {
+        self.running.retain(|(other, _)| *other != job);
+    }
+
+    fn changes(&mut self, changes: &mut Vec<(JobId, f64)>) {
+        let now = 1.0 / self.running.len().max(1) as f64;
+        for (job, rate) in &mut self.running {
+            if *rate != now {
+                *rate = now;
+                changes.push((*job, now));
+            }
+        }
+    }
+}
+
+fn shared(hosts: &Hosts, workload: &Workload, policy: &str) -> Outcome {
+    let policy = Policy::parse(policy).unwrap();
+    let scheduler = Scheduler::new(hosts.clone(), policy.make_order(), policy.make_rule(1));
+    simulate_with(hosts, workload, scheduler, &mut Shared::default()).unwrap()
+}
+
+#[test]
+fn rates_change_when_neighbours_start_and_finish() {
+    let hosts = hosts(&[8]);
+    // Alone until 4, by halves until the second is done at 12, alone again.
+    let workload = Workload::new(&trace(&[(0, 10, 4), (4, 4, 4)]), &hosts);
+    for policy in ["fifo/counting", "easy/best-fit", "srtf/packed"] {
+        let outcome = shared(&hosts, &workload, policy);
+        let ends: Vec<Option<f64>> = outcome.jobs.iter().map(|job| job.finish_s).collect();
+        assert_eq!(ends, [Some(14.0), Some(12.0)], "{policy}");
+        assert_eq!(outcome.jobs[0].gpu_seconds, 4.0 * 14.0);
+        assert_eq!(outcome.totals.work_gpu_s, 56.0);
+    }
+}
+
+#[test]
+fn jobs_that_can_never_run_are_refused() {
+    let hosts = hosts(&[8, 8]);
+    let trace = trace(&[(0, 10, 17), (1, 10, 16), (2, 10, 100)]);
+    for policy in policies() {
+        let (outcome, metrics) = run(&hosts, &trace, &policy);
+        assert_eq!((metrics.jobs, metrics.refused, metrics.avg_jct_s), (1, 2, 10.0), "{policy}");
+        assert_eq!(outcome.jobs[0].first_start_s, None);
+    }
+    let (_, metrics) = run(&hosts, &trace_file::Trace::default(), "srtf/random");
+    assert_eq!((metrics.jobs, metrics.avg_jct_s, metrics.busy_while_queued), (0, 0.0, None));
+    // Without hosts nothing can run, and nothing goes wrong.
+    let none = Hosts::new(&cluster(&[])).unwrap();
+    for policy in policies() {
+        assert_eq!(run(&none, &trace, &policy).1.refused, 3, "{policy}");
+    }
+}
+
+#[test]
+fn named_instances_stay_whole() {
+    let hosts = hosts(&[8, 8]);
+    let text = "submit_s,duration_s,gpus,gpus_per_instance\n0,10,10,5\n0,10,6,3\n0,10,12,12\n";
+    let trace = trace_file::read(text).value;
+    // Two of five leave three on each host; an instance of twelve fits nowhere but in a total.
+    for (policy, jobs) in [("fifo/best-fit", 2), ("fifo/compact", 2), ("fifo/counting", 3)] {
+        let (outcome, metrics) = run(&hosts, &trace, policy);
+        assert_eq!(metrics.jobs, jobs, "{policy}");
+        assert_eq!(outcome.jobs[1].first_start_s, Some(0.0), "{policy}");
+    }
+}
+
+#[test]
+fn gpu_models_are_heeded_where_the_cluster_names_them() {
+    let text =
+        "submit_s,duration_s,gpus,gpu_type\n0,10,8,v100\n0,10,8,V100|A100\n0,10,8,T4\n0,10,8,\n";
+    let trace = trace_file::read(text).value;
+    let mixed = ClusterBuilder::new("mixed")
+        .host_type("a", "A100", 8)
+        .host("a1")
+        .host_type("v", "V100", 8)
+        .host("v1")
+        .build();
+    for rule in ["first-fit", "best-fit", "packed", "compact", "random"] {
+        let (outcome, metrics) = run(&Hosts::new(&mixed).unwrap(), &trace, &format!("fifo/{rule}"));
+        assert_eq!((metrics.jobs, metrics.refused), (3, 1), "{rule}");
+        assert_eq!(outcome.jobs[1].finish_s, Some(10.0), "{rule}");
+    }
+    let unnamed = hosts(&[8, 8]);
+    assert_eq!(Workload::new(&trace, &unnamed).left_out.model_unknown, 3);
+    assert_eq!(run(&unnamed, &trace, "fifo/best-fit").1.jobs, 4);
+}
+
+#[test]
+fn unhealthy_gpus_are_never_used() {
+    let mut cluster = cluster(&[8, 8]);
+    cluster.hosts[0].unhealthy_gpus = GpuMask(0b111);
+    let hosts = Hosts::new(&cluster).unwrap();
+    assert_eq!(hosts.gpus(), 13);
+    let (_, metrics) =
+        run(&hosts, &trace(&[(0, 5, 8), (0, 5, 5), (0, 5, 13), (0, 5, 14)]), "fifo/best-fit");
+    assert_eq!((metrics.jobs, metrics.refused, metrics.makespan_s), (3, 1, 10.0));
+}
+
+#[test]
+fn a_preempted_job_goes_on_elsewhere_if_it_can() {
+    // The long job runs on the first host; the short one needs a whole host, and the rest of the other is enough.
+    let hosts = hosts(&[4, 4, 2]);
+    let trace = trace(&[(0, 100, 2), (0, 200, 4), (10, 5, 4)]);
+    let (outcome, metrics) = run(&hosts, &trace, "srtf/first-fit");
+    assert_eq!(outcome.jobs[2].first_start_s, Some(10.0));
+    assert_eq!(metrics.preemptions, 1);
+    assert_eq!(outcome.jobs[0].finish_s, Some(100.0));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// The world checks conservation itself and gives no result if it is broken.
+    #[test]
+    fn every_run_conserves(
+        jobs in proptest::collection::vec((0..60_u32, 0..30_u32, 1..40_u32), 1..60),
+        gpus in proptest::collection::vec(1..=9_usize, 1..6),
+    ) {
+        let (hosts, trace) = (hosts(&gpus), trace(&jobs));
+        let workload = Workload::new(&trace, &hosts);
+        for policy in policies() {
+            let (outcome, metrics) = run(&hosts, &trace, &policy);
+            prop_assert_eq!(metrics.jobs + metrics.refused, jobs.len());
+            let held: f64 = outcome.jobs.iter().map(|job| job.gpu_seconds).sum();
+            prop_assert_eq!(held, outcome.totals.work_gpu_s, "{}", policy);
+            prop_assert!(metrics.busy_while_queued.unwrap_or(0.0) <= 1.0);
+            prop_assert!(metrics.avg_wait_s >= 0.0 && metrics.head_blocked_s <= metrics.queued_s);
+            let slowed = shared(&hosts, &workload, &policy);
+            prop_assert_eq!(Metrics::new(&workload, &slowed).jobs, metrics.jobs);
+        }
+    }
+
+    #[test]
+    fn the_seed_decides_and_nothing_else(
+        jobs in proptest::collection::vec((0..60_u32, 0..30_u32, 1..12_u32), 1..60),
+        seed in any::<u64>(),
+    ) {
+        let hosts = hosts(&[4, 4, 4]);
+        let workload = Workload::new(&trace(&jobs), &hosts);
+        for order in ["fifo-skip", "srtf", "easy"] {
+            let policy = Policy::parse(&format!("{order}/random")).unwrap();
+            let once = simulate(&hosts, &workload, policy, seed);
+            prop_assert_eq!(once, simulate(&hosts, &workload, policy, seed));
+        }
+    }
+}
+
+#[test]
+fn a_job_takes_few_bytes() {
+    assert!(Metrics::BYTES_PER_JOB <= 300, "{}", Metrics::BYTES_PER_JOB);
+}

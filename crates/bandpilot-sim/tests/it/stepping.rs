@@ -1,0 +1,125 @@
+//! The scheduler as a live service would step it.
+
+use bandpilot_core::{GpuMask, HostId, Placement};
+use bandpilot_sim::orders::Order;
+use bandpilot_sim::{
+    Ask, Desk, Effect, Event, Grant, JobId, Jobs, Policy, Scheduler, Shape, Workload, WrongEvent,
+    simulate_with, speed,
+};
+
+use crate::{hosts, trace};
+
+fn scheduler(policy: &str) -> Scheduler {
+    let policy = Policy::parse(policy).unwrap();
+    Scheduler::new(hosts(&[8, 8]), policy.make_order(), policy.make_rule(1))
+}
+
+fn submit(job: u32, gpus: u32, estimate_s: f64) -> Event {
+    let ask = Ask { shape: Shape::of_total(gpus, 8), estimate_s, priority: 0, tenant: 0 };
+    Event::Submit { job: JobId(job), ask }
+}
+
+fn start(job: u32, shares: &[(u32, u64)]) -> Effect {
+    let shares = shares.iter().map(|(host, mask)| (HostId(*host), GpuMask(*mask)));
+    Effect::Start { job: JobId(job), grant: Grant::Gpus(Placement::new(shares)) }
+}
+
+fn step(scheduler: &mut Scheduler, now_s: f64, events: &[Event]) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    scheduler.step(now_s, events, &mut effects).unwrap();
+    effects
+}
+
+#[test]
+fn events_in_effects_out() {
+    let mut fifo = scheduler("fifo/best-fit");
+    let effects =
+        step(&mut fifo, 0.0, &[submit(0, 12, 5.0), submit(1, 99, 1.0), submit(2, 5, 1.0)]);
+    assert_eq!(effects, [Effect::Refuse { job: JobId(1) }, start(0, &[(0, 255), (1, 15)])]);
+    assert_eq!((fifo.waiting(), fifo.head(), fifo.idle().total()), (1, Some(JobId(2)), 4));
+    assert_eq!(step(&mut fifo, 1.0, &[Event::Rate { job: JobId(0), rate: 0.5 }]), []);
+    assert_eq!(fifo.jobs().progress(JobId(0)).end_s(), 9.0);
+    // An estimate that was too short does no harm.
+    let effects = step(&mut fifo, 20.0, &[Event::Finish { job: JobId(0) }]);
+    assert_eq!(effects, [start(2, &[(0, 31)])]);
+}
+
+#[test]
+fn preemption_comes_before_the_start_that_needs_it() {
+    let mut srtf = scheduler("srtf/packed");
+    step(&mut srtf, 0.0, &[submit(0, 16, 50.0)]);
+    let effects = step(&mut srtf, 10.0, &[submit(1, 2, 39.0)]);
+    assert_eq!(effects, [Effect::Preempt { job: JobId(0) }, start(1, &[(0, 3)])]);
+    // A longer job does not preempt; a job with as little left as another one waits behind the earlier.
+    assert_eq!(step(&mut srtf, 20.0, &[submit(2, 16, 29.0)]), []);
+    let effects = step(&mut srtf, 49.0, &[Event::Finish { job: JobId(1) }]);
+    assert_eq!(effects, [start(2, &[(0, 255), (1, 255)])]);
+}
+
+#[test]
+fn a_reservation_names_gpus() {
+    let mut easy = scheduler("easy/first-fit");
+    let effects = step(&mut easy, 0.0, &[submit(0, 8, 10.0), submit(1, 4, 100.0)]);
+    assert_eq!(effects, [start(0, &[(0, 255)]), start(1, &[(1, 15)])]);
+    // The head will get the first host at 10. What is long may have the rest of the second, but not more.
+    let events = [submit(2, 8, 5.0), submit(3, 3, 50.0), submit(4, 2, 50.0), submit(5, 1, 50.0)];
+    let effects = step(&mut easy, 1.0, &events);
+    assert_eq!(effects, [start(3, &[(1, 0b111_0000)]), start(5, &[(1, 0b1000_0000)])]);
+    let effects = step(&mut easy, 10.0, &[Event::Finish { job: JobId(0) }]);
+    assert_eq!(effects, [start(2, &[(0, 255)])]);
+}
+
+#[test]
+fn events_that_cannot_be_are_refused() {
+    let mut fifo = scheduler("fifo/counting");
+    let mut effects = Vec::new();
+    let mut wrong = |now_s, event| fifo.step(now_s, &[event], &mut effects).unwrap_err();
+    assert_eq!(wrong(0.0, submit(1, 1, 1.0)), WrongEvent::NotNext(1, 0));
+    assert_eq!(wrong(1.0, Event::Finish { job: JobId(7) }), WrongEvent::NotRunning(7));
+    let no_rate = Event::Rate { job: JobId(0), rate: 0.0 };
+    assert_eq!(wrong(1.0, no_rate), WrongEvent::NoRate(0, 0.0));
+    assert_eq!(wrong(0.5, Event::Wake), WrongEvent::Backwards(1.0, 0.5));
+    assert!(matches!(wrong(f64::NAN, Event::Wake), WrongEvent::Backwards(..)));
+}
+
+/// Starts the jobs that wait at every full ten seconds.
+#[derive(Default)]
+struct Rounds {
+    queue: Vec<JobId>,
+}
+
+impl Order for Rounds {
+    fn enqueue(&mut self, job: JobId, _jobs: &Jobs) {
+        self.queue.push(job);
+    }
+
+    fn head(&self) -> Option<JobId> {
+        self.queue.first().copied()
+    }
+
+    fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    fn plan(&mut self, desk: &mut Desk<'_>) {
+        if desk.now_s() % 10.0 == 0.0 {
+            self.queue.retain(|job| !desk.start(*job));
+        }
+        if !self.queue.is_empty() {
+            desk.wake_at((desk.now_s() / 10.0).floor() * 10.0 + 10.0);
+        }
+    }
+}
+
+#[test]
+fn an_order_can_ask_to_be_woken() {
+    let hosts = hosts(&[8, 8]);
+    let workload = Workload::new(&trace(&[(3, 4, 8), (5, 100, 8), (6, 1, 16)]), &hosts);
+    let rule = Policy::parse("fifo/best-fit").unwrap().make_rule(1);
+    let scheduler = Scheduler::new(hosts.clone(), Box::<Rounds>::default(), rule);
+    let outcome = simulate_with(&hosts, &workload, scheduler, &mut speed::Steady).unwrap();
+    let ends: Vec<Option<f64>> = outcome.jobs.iter().map(|job| job.finish_s).collect();
+    assert_eq!(ends, [Some(14.0), Some(110.0), Some(111.0)]);
+    // The last one waits until 110, from 14 on with half of the GPUs idle, before that with none.
+    assert_eq!(outcome.totals.queued_s, 107.0);
+}
