@@ -155,7 +155,7 @@ fn header(text: &str, lines: &Lines<'_>) -> Vec<Diagnostic> {
     let by_instances = lines.has("instances") && lines.has("gpus_per_instance");
     let lacking = ["submit_s", "duration_s", "gpus"]
         .into_iter()
-        .filter(|column| !lines.has(column) && !(*column == "gpus" && by_instances));
+        .filter(|column| !lines.has(column) && (*column != "gpus" || !by_instances));
     let lacking = lacking.map(|column| {
         let unknown = names.iter().copied().filter(|name| !COLUMNS.contains(name));
         let help = match nearest(column, unknown, 1).first() {

@@ -21,14 +21,6 @@ fn thread_s() -> f64 {
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
-/// Peak memory of this process so far, bytes; 0 where the system does not say.
-fn peak_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("");
-    let kib = line.split_whitespace().next().and_then(|number| number.parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
-}
-
 fn real(file: &str) -> Option<String> {
     let path = bandpilot_testdata::data_dir()?.join("traces").join(file);
     let mut text = String::new();
@@ -65,7 +57,6 @@ fn row(name: &str, text: &str, hosts: usize, policy: &str) {
     let policy = Policy::parse(policy).unwrap();
     // The least of several runs of what is short.
     let mut least_s = f64::INFINITY;
-    let before = peak_bytes();
     for _ in 0..if workload.len() > 100_000 { 1 } else { 5 } {
         let start_s = thread_s();
         let outcome = simulate(&hosts_of, &workload, policy, 1).unwrap();
@@ -73,13 +64,11 @@ fn row(name: &str, text: &str, hosts: usize, policy: &str) {
         least_s = least_s.min(thread_s() - start_s);
         assert_eq!(metrics.refused, 0);
     }
-    let grown = (peak_bytes() - before) as f64 / workload.len() as f64;
     println!(
-        "| {name} | {hosts} x 8 | {policy} | {} | {:.1} | {:.1} | {:.0} |",
+        "| {name} | {hosts} x 8 | {policy} | {} | {:.1} | {:.1} |",
         workload.len(),
         read_s * 1e3,
         least_s * 1e3,
-        grown,
     );
 }
 
@@ -88,10 +77,8 @@ fn main() {
     // `cargo test --benches` only wants to see that it runs.
     let small = std::env::args().any(|argument| argument == "--test");
     println!("{} bytes a job by the sizes of the types", Metrics::BYTES_PER_JOB);
-    println!(
-        "| trace | hosts | policy | jobs | reading ms | run ms | peak memory grown by, bytes a job |"
-    );
-    println!("|---|---|---|---:|---:|---:|---:|");
+    println!("| trace | hosts | policy | jobs | reading ms | run ms |");
+    println!("|---|---|---|---:|---:|---:|");
     if small {
         return row("synthetic", &synthetic(1_000), 1_250, "fifo/best-fit");
     }

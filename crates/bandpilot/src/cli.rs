@@ -23,6 +23,29 @@ const DISPATCH_EXAMPLES: &str = "Examples:
 An answer gives the GPUs, what they will reach alone and beside the running jobs, what holds them
 back, how much better any other set could be, what running jobs lose, and lines to start the job.";
 
+const SIMULATE_EXAMPLES: &str = "Examples:
+  bandpilot simulate --trace trace.csv --hosts 16x8 --policy fifo/counting,easy/best-fit
+  bandpilot simulate --trace trace.csv.gz --cluster cluster.toml --policy srtf/packed --json
+  bandpilot simulate --trace trace.csv --hosts 4x8,2x4 --policy fifo/random --seed 7
+
+Queue orders:
+  fifo        in order of arrival, the first one blocks
+  fifo-skip   in order of arrival, whoever fits starts
+  sjf-strict  the shortest job blocks
+  sjf-skip    shortest first, whoever fits starts
+  srtf        least work left first, with preemption
+  easy        EASY backfill: others may overtake the first one if they do not delay it
+Placements:
+  counting    only the number of idle GPUs counts
+  first-fit   the first host with enough idle GPUs
+  best-fit    the host with the fewest idle GPUs that are enough
+  packed      the fewest hosts, instances stay whole
+  compact     the fewest hosts, split over what is left where need be
+  random      any host with enough idle GPUs
+
+Policies run side by side; results do not depend on the number of threads. The exit code is 6 if rows of
+the trace are wrong or jobs fit on no idle cluster: the figures are of the others.";
+
 /// Picks concrete GPUs for jobs by the bandwidth they will get.
 #[derive(Debug, Parser)]
 #[command(name = "bandpilot", version, after_help = EXIT_CODES, max_term_width = 100)]
@@ -50,6 +73,9 @@ pub enum Command {
   bandpilot evaluate --cluster h100-32 --data DIR --train 95 --repeats 50 --seed 1
   bandpilot evaluate --cluster het-4mix            # without data: a synthetic truth")]
     Evaluate(Evaluate),
+    /// Play a trace of jobs against scheduling policies: which one is best?
+    #[command(after_help = SIMULATE_EXAMPLES)]
+    Simulate(Simulate),
     /// Look at cluster files
     #[command(subcommand)]
     Cluster(Cluster),
@@ -288,6 +314,31 @@ pub struct Evaluate {
     #[arg(long, value_name = "R", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeats: u32,
     /// Seed of the training draw and of the cases
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// `bandpilot simulate`
+#[derive(Debug, Args)]
+pub struct Simulate {
+    /// Trace of jobs: CSV with columns submit_s, duration_s, gpus and others (also .gz); - for stdin
+    #[arg(long, value_name = "FILE")]
+    pub trace: PathBuf,
+    /// Hosts and GPUs of each, for example 16x8 or 4x8,2x4
+    #[arg(
+        long,
+        value_name = "HxG",
+        required_unless_present = "cluster",
+        conflicts_with = "cluster"
+    )]
+    pub hosts: Option<String>,
+    /// Cluster file, all healthy GPUs idle
+    #[arg(long, value_name = "FILE")]
+    pub cluster: Option<PathBuf>,
+    /// Policies, each a queue order and a placement
+    #[arg(long, value_name = "ORDER/PLACEMENT,..", required = true, value_delimiter = ',')]
+    pub policy: Vec<String>,
+    /// Seed of random placement
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
 }

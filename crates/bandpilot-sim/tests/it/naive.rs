@@ -65,7 +65,7 @@ impl Naive<'_> {
             at = end;
         }
         let mut spare = free - self.gpus(head);
-        for job in self.queue[1..].to_vec() {
+        for job in self.queue.clone().into_iter().skip(1) {
             let short = now + self.left[job] <= at;
             if self.gpus(job) <= self.free && (short || self.gpus(job) <= spare) {
                 spare -= if short { 0 } else { self.gpus(job) };
@@ -119,13 +119,13 @@ proptest! {
     #[test]
     fn says_the_same(
         mut jobs in proptest::collection::vec((0..60_u32, 0..30_u32, 1..=12_u32), 1..60),
-        gpus in 12..40_usize,
+        gpus in 12..40_u32,
     ) {
         jobs.sort_by_key(|job| job.0);
-        let hosts = hosts(&[gpus]);
+        let hosts = hosts(&[gpus as usize]);
         let trace = trace(&jobs);
         for order in ["fifo", "fifo-skip", "sjf-strict", "sjf-skip", "srtf", "easy"] {
-            let (finish, preemptions) = naive(&jobs, gpus as i64, order);
+            let (finish, preemptions) = naive(&jobs, i64::from(gpus), order);
             let expected: Vec<Option<f64>> = finish.iter().map(|end| Some(*end as f64)).collect();
             for placement in ["counting", "compact", "best-fit"] {
                 let (outcome, metrics) = run(&hosts, &trace, &format!("{order}/{placement}"));

@@ -8,3 +8,4 @@ pub mod evaluate;
 pub mod fit;
 mod ground;
 pub mod measure;
+pub mod simulate;

@@ -10,6 +10,7 @@ mod fit;
 mod json_reference;
 mod measure;
 mod output;
+mod simulate;
 mod transcripts;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,321 @@
+//! `bandpilot simulate`.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use bandpilot_core::{Cluster, ClusterBuilder, MAX_GPUS_PER_HOST};
+use bandpilot_readers::trace_file::{self, Trace};
+use bandpilot_readers::{Diagnostic, Severity};
+use bandpilot_sim::{Hosts, JobId, LeftOut, Metrics, Outcome, Policy, Workload};
+use rayon::prelude::*;
+use serde_json::{Value, json};
+
+use super::ground::{self, Remarks};
+use crate::cli::Simulate;
+use crate::exit::{Code, Failure};
+use crate::io::read_text;
+use crate::output::{Done, Output, remark_json, table, write_table};
+
+/// Most hosts of a cluster.
+const MAX_HOSTS: usize = 100_000;
+/// Most jobs that are listed because they fit nowhere.
+const MAX_LISTED: usize = 100;
+
+/// Plays a trace against policies.
+///
+/// # Errors
+/// If an argument, the trace or the cluster cannot be used.
+pub fn simulate(args: &Simulate) -> Result<Done, Failure> {
+    let policies = policies(&args.policy)?;
+    let mut remarks = Remarks::new();
+    let cluster = cluster(args, &mut remarks)?;
+    let hosts = Hosts::new(&cluster).map_err(|error| {
+        Failure::new(Code::BadInput, "--cluster", Diagnostic::error("", error.to_string()))
+    })?;
+    let file = args.trace.display().to_string();
+    let read = trace_file::read(&read_text(&args.trace)?);
+    if read.value.jobs.is_empty() {
+        let mut reasons = read.diagnostics;
+        if reasons.is_empty() {
+            reasons.push(Diagnostic::error("", "the trace has no job"));
+        }
+        return Err(Failure::all(Code::BadInput, &file, reasons));
+    }
+    let trace = read.value;
+    let workload = Workload::new(&trace, &hosts);
+    remarks.extend(read.diagnostics.into_iter().map(|remark| (file.clone(), remark)));
+    remarks.extend(left_out(&workload.left_out).map(|remark| (file.clone(), remark)));
+    // Collected in the order of the policies, whoever is done first.
+    let runs: Result<Vec<(Policy, Metrics, Vec<JobId>)>, Failure> =
+        policies.into_par_iter().map(|policy| play(&hosts, &workload, policy, args.seed)).collect();
+    let runs = runs?;
+    let refused = refused(&trace, &workload, &runs);
+    let code = if trace.bad_rows > 0 || !refused.is_empty() { Code::Problems } else { Code::Ok };
+    remarks.extend(refused.into_iter().map(|remark| (file.clone(), remark)));
+    let shown = Simulated {
+        trace: file,
+        hosts: hosts.len(),
+        gpus: hosts.gpus(),
+        seed: args.seed,
+        jobs: workload.len(),
+        bad_rows: trace.bad_rows,
+        left_out: workload.left_out,
+        policies: runs.into_iter().map(|(policy, metrics, _)| (policy, metrics)).collect(),
+        remarks: remarks.clone(),
+    };
+    Ok(Done { output: Box::new(shown), remarks, code })
+}
+
+fn play(
+    hosts: &Hosts,
+    workload: &Workload,
+    policy: Policy,
+    seed: u64,
+) -> Result<(Policy, Metrics, Vec<JobId>), Failure> {
+    let outcome = bandpilot_sim::simulate(hosts, workload, policy, seed).map_err(|broken| {
+        let message = format!("the run of {policy} is not sound: {broken}");
+        let help = "this is a mistake in the program; please report it with the trace";
+        Failure::new(Code::Internal, "", Diagnostic::error("", message).help(help))
+    })?;
+    Ok((policy, Metrics::new(workload, &outcome), never_ran(&outcome)))
+}
+
+fn never_ran(outcome: &Outcome) -> Vec<JobId> {
+    let ids = (0..).map(JobId).zip(&outcome.jobs);
+    ids.filter(|(_, result)| result.finish_s.is_none()).map(|(job, _)| job).collect()
+}
+
+fn policies(names: &[String]) -> Result<Vec<Policy>, Failure> {
+    let mut policies: Vec<Policy> = Vec::with_capacity(names.len());
+    let wrong = |message: String| {
+        let reason = Diagnostic::error("", message).help("run with --help for the list");
+        Failure::new(Code::BadInput, "--policy", reason)
+    };
+    for name in names {
+        let policy = Policy::parse(name).map_err(|error| wrong(error.to_string()))?;
+        if policies.iter().any(|known| known.to_string() == policy.to_string()) {
+            return Err(wrong(format!("'{policy}' stands twice")));
+        }
+        policies.push(policy);
+    }
+    Ok(policies)
+}
+
+fn cluster(args: &Simulate, remarks: &mut Remarks) -> Result<Cluster, Failure> {
+    match (&args.cluster, &args.hosts) {
+        (Some(path), _) => ground::cluster(path, remarks),
+        (None, hosts) => alike(hosts.as_deref().unwrap_or("")).map_err(|message| {
+            let help = "write for example 16x8 for 16 hosts of 8 GPUs, or 4x8,2x4";
+            let reason = Diagnostic::error("", message).help(help);
+            Failure::new(Code::BadInput, "--hosts", reason)
+        }),
+    }
+}
+
+/// Reads `16x8` or `4x8,2x4`: hosts whose GPUs are all alike and of no named model.
+fn alike(text: &str) -> Result<Cluster, String> {
+    let mut builder = ClusterBuilder::new(text);
+    let mut all = 0;
+    for (at, part) in text.split(',').map(str::trim).enumerate() {
+        let numbers = part.split_once(['x', 'X']).and_then(|(hosts, gpus)| {
+            Some((hosts.trim().parse::<usize>().ok()?, gpus.trim().parse::<usize>().ok()?))
+        });
+        let (hosts, gpus) = numbers.ok_or_else(|| format!("'{part}' is not HOSTSxGPUS"))?;
+        if !(1..=MAX_GPUS_PER_HOST).contains(&gpus) {
+            return Err(format!("a host has 1 to {MAX_GPUS_PER_HOST} GPUs, not {gpus}"));
+        }
+        if hosts == 0 || hosts > MAX_HOSTS - all {
+            return Err(format!("there can be 1 to {MAX_HOSTS} hosts"));
+        }
+        builder = builder.host_type(&format!("type{}", at + 1), "", gpus).nvswitch();
+        builder = builder.hosts("h", all + 1, hosts);
+        all += hosts;
+    }
+    Ok(builder.build())
+}
+
+fn left_out(left_out: &LeftOut) -> impl Iterator<Item = Diagnostic> + use<> {
+    let LeftOut { without_gpus, shared_gpus, model_unknown } = *left_out;
+    [
+        ("gpus", without_gpus, "jobs have no GPU and are left out"),
+        ("gpu_milli", shared_gpus, "jobs share a GPU; each is given a whole one"),
+        ("gpu_type", model_unknown, "jobs name a GPU model; the hosts have none, so any will do"),
+    ]
+    .into_iter()
+    .filter(|(_, jobs, _)| *jobs > 0)
+    .map(|(field, jobs, what)| Diagnostic::note(field, format!("{jobs} {what}")))
+}
+
+/// Remarks on the jobs that would not fit on the idle cluster.
+fn refused(
+    trace: &Trace,
+    workload: &Workload,
+    runs: &[(Policy, Metrics, Vec<JobId>)],
+) -> Vec<Diagnostic> {
+    let mut by_job: BTreeMap<JobId, Vec<String>> = BTreeMap::new();
+    for (policy, _, jobs) in runs {
+        for job in jobs {
+            by_job.entry(*job).or_default().push(policy.to_string());
+        }
+    }
+    let remark = |(job, policies): (&JobId, &Vec<String>)| {
+        let row = trace.jobs.get(workload.of_trace(*job));
+        let (name, line, gpus) = row.map_or(("", 0, 0), |row| (&*row.name, row.line, row.gpus));
+        let who = if policies.len() == runs.len() {
+            "no policy".to_owned()
+        } else {
+            format!("not {}", policies.join(", "))
+        };
+        let message = format!(
+            "'{name}' asks for {gpus} GPUs that do not fit on the idle cluster: {who} runs it"
+        );
+        Diagnostic::warning("gpus", message).at(line, 0)
+    };
+    let mut remarks: Vec<Diagnostic> = by_job.iter().take(MAX_LISTED).map(remark).collect();
+    if by_job.len() > MAX_LISTED {
+        let more = by_job.len() - MAX_LISTED;
+        remarks.push(Diagnostic::warning("gpus", format!("{more} further jobs do not fit")));
+    }
+    remarks
+}
+
+struct Simulated {
+    trace: String,
+    hosts: usize,
+    gpus: usize,
+    seed: u64,
+    jobs: usize,
+    bad_rows: usize,
+    left_out: LeftOut,
+    policies: Vec<(Policy, Metrics)>,
+    remarks: Remarks,
+}
+
+impl Output for Simulated {
+    fn human(&self, w: &mut dyn Write) -> io::Result<()> {
+        writeln!(w, "trace   {}: {} jobs", self.trace, self.jobs)?;
+        writeln!(w, "cluster {} hosts, {} GPUs", self.hosts, self.gpus)?;
+        writeln!(w, "seed    {}", self.seed)?;
+        let errors = self.remarks.iter().filter(|(_, r)| r.severity == Severity::Error).count();
+        if errors > 0 {
+            writeln!(w, "{} rows of the trace are wrong and left out", self.bad_rows)?;
+        }
+        let mut rows = table(&[
+            "POLICY",
+            "JOBS",
+            "REFUSED",
+            "MEAN JCT S",
+            "MEDIAN",
+            "P95",
+            "P99",
+            "MEAN WAIT S",
+            "MAKESPAN S",
+            "PREEMPTIONS",
+            "BUSY %",
+            "HEAD BLOCKED S",
+        ]);
+        for (policy, m) in &self.policies {
+            let busy = m.busy_while_queued.map(|share| format!("{:.1}", 100.0 * share));
+            rows.add_row([
+                policy.to_string(),
+                m.jobs.to_string(),
+                m.refused.to_string(),
+                format!("{:.2}", m.avg_jct_s),
+                format!("{:.0}", m.median_jct_s),
+                format!("{:.0}", m.p95_jct_s),
+                format!("{:.0}", m.p99_jct_s),
+                format!("{:.2}", m.avg_wait_s),
+                format!("{:.0}", m.makespan_s),
+                m.preemptions.to_string(),
+                busy.unwrap_or_else(|| "-".to_owned()),
+                format!("{:.0}", m.head_blocked_s),
+            ]);
+        }
+        writeln!(w)?;
+        write_table(w, &rows)?;
+        writeln!(
+            w,
+            "\nbusy: GPUs held while jobs wait; head blocked: time the first one waits although enough GPUs are idle"
+        )
+    }
+
+    fn json(&self) -> Value {
+        let policies: Vec<Value> =
+            self.policies.iter().map(|(policy, metrics)| policy_json(*policy, metrics)).collect();
+        json!({
+            "trace": self.trace,
+            "hosts": self.hosts,
+            "gpus": self.gpus,
+            "seed": self.seed,
+            "jobs": self.jobs,
+            "bad_rows": self.bad_rows,
+            "left_out": {
+                "without_gpus": self.left_out.without_gpus,
+                "shared_gpus": self.left_out.shared_gpus,
+                "model_unknown": self.left_out.model_unknown,
+            },
+            "policies": policies,
+            "diagnostics": self.remarks.iter().map(|(f, r)| remark_json(f, r)).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn policy_json(policy: Policy, metrics: &Metrics) -> Value {
+    json!({
+        "policy": policy.to_string(),
+        "jobs": metrics.jobs,
+        "refused": metrics.refused,
+        "avg_jct_s": metrics.avg_jct_s,
+        "median_jct_s": metrics.median_jct_s,
+        "p95_jct_s": metrics.p95_jct_s,
+        "p99_jct_s": metrics.p99_jct_s,
+        "avg_wait_s": metrics.avg_wait_s,
+        "makespan_s": metrics.makespan_s,
+        "preemptions": metrics.preemptions,
+        "busy_while_queued": metrics.busy_while_queued,
+        "queued_s": metrics.queued_s,
+        "head_blocked_s": metrics.head_blocked_s,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bandpilot_sim::policy::{ORDERS, PLACEMENTS};
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn hosts_are_read() {
+        let count = |text: &str| alike(text).map(|c| (c.hosts.len(), c.gpu_count()));
+        assert_eq!(count("16x8"), Ok((16, 128)));
+        assert_eq!(count("4x8, 2X4"), Ok((6, 40)));
+        let wrong = [
+            "",
+            "16",
+            "x8",
+            "16x",
+            "0x8",
+            "16x0",
+            "16x65",
+            "100001x1",
+            "99999x1,2x1",
+            "-1x8",
+            "1x8,",
+        ];
+        for text in wrong {
+            assert!(alike(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn help_lists_every_unit() {
+        let mut command = crate::cli::Cli::command();
+        let simulate = command.find_subcommand_mut("simulate").unwrap();
+        let help = simulate.render_long_help().to_string();
+        let orders = ORDERS.iter().map(|order| (order.name, order.summary));
+        let placements = PLACEMENTS.iter().map(|rule| (rule.name, rule.summary));
+        for (name, summary) in orders.chain(placements) {
+            assert!(help.contains(&format!("  {name:<11} {summary}\n")), "{name}: {summary}");
+        }
+    }
+}
