@@ -321,7 +321,7 @@ pub struct Evaluate {
 /// `bandpilot simulate`
 #[derive(Debug, Args)]
 pub struct Simulate {
-    /// Trace of jobs: CSV with columns submit_s, duration_s, gpus and others (also .gz); - for stdin
+    /// Trace of jobs: CSV, one row a job (also .gz); - for stdin
     #[arg(long, value_name = "FILE")]
     pub trace: PathBuf,
     /// Hosts and GPUs of each, for example 16x8 or 4x8,2x4

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use bandpilot_core::{Cluster, ClusterBuilder, MAX_GPUS_PER_HOST};
+use bandpilot_readers::Diagnostic;
 use bandpilot_readers::trace_file::{self, Trace};
-use bandpilot_readers::{Diagnostic, Severity};
 use bandpilot_sim::{Hosts, JobId, LeftOut, Metrics, Outcome, Policy, Workload};
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -137,13 +137,17 @@ fn alike(text: &str) -> Result<Cluster, String> {
 fn left_out(left_out: &LeftOut) -> impl Iterator<Item = Diagnostic> + use<> {
     let LeftOut { without_gpus, shared_gpus, model_unknown } = *left_out;
     [
-        ("gpus", without_gpus, "jobs have no GPU and are left out"),
-        ("gpu_milli", shared_gpus, "jobs share a GPU; each is given a whole one"),
-        ("gpu_type", model_unknown, "jobs name a GPU model; the hosts have none, so any will do"),
+        ("gpus", without_gpus, "jobs without a GPU, left out"),
+        ("gpu_milli", shared_gpus, "jobs that share a GPU, each given a whole one"),
+        (
+            "gpu_type",
+            model_unknown,
+            "jobs that name a GPU model where the hosts have none, given any",
+        ),
     ]
     .into_iter()
     .filter(|(_, jobs, _)| *jobs > 0)
-    .map(|(field, jobs, what)| Diagnostic::note(field, format!("{jobs} {what}")))
+    .map(|(field, jobs, what)| Diagnostic::note(field, format!("{what}: {jobs}")))
 }
 
 /// Remarks on the jobs that would not fit on the idle cluster.
@@ -196,9 +200,8 @@ impl Output for Simulated {
         writeln!(w, "trace   {}: {} jobs", self.trace, self.jobs)?;
         writeln!(w, "cluster {} hosts, {} GPUs", self.hosts, self.gpus)?;
         writeln!(w, "seed    {}", self.seed)?;
-        let errors = self.remarks.iter().filter(|(_, r)| r.severity == Severity::Error).count();
-        if errors > 0 {
-            writeln!(w, "{} rows of the trace are wrong and left out", self.bad_rows)?;
+        if self.bad_rows > 0 {
+            writeln!(w, "wrong rows of the trace, left out: {}", self.bad_rows)?;
         }
         let mut rows = table(&[
             "POLICY",

@@ -10,6 +10,7 @@ fn every_command_has_help_with_an_example() {
         &["cluster", "check"],
         &["measure", "import"],
         &["measure", "show"],
+        &["simulate"],
         &["completions"],
     ] {
         let (code, out, _) = run(folder.path(), &[args, &["--help"]].concat());

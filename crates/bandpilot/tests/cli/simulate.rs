@@ -79,8 +79,8 @@ fn wrong_rows_and_jobs_that_are_too_large_are_told() {
     assert_eq!(code, 6);
     assert!(err.contains("t.csv:5: error: duration_s: 'soon' is not a number of seconds"), "{err}");
     let large = "t.csv:6: warning: gpus: 'e' asks for 17 GPUs that do not fit on the idle cluster: no policy runs it";
-    assert!(err.contains(large) && err.contains("1 jobs have no GPU"), "{err}");
-    assert!(out.contains("1 rows of the trace are wrong and left out"), "{out}");
+    assert!(err.contains(large) && err.contains("jobs without a GPU, left out: 1"), "{err}");
+    assert!(out.contains("wrong rows of the trace, left out: 1"), "{out}");
     let (code, report) = run_json(folder.path(), &args);
     assert_eq!((code, report["bad_rows"].as_u64(), report["jobs"].as_u64()), (6, Some(1), Some(4)));
     assert_eq!(report["left_out"]["without_gpus"], 1);
