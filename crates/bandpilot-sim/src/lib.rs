@@ -1,7 +1,7 @@
 //! Which scheduling policy is best on a trace.
 //!
 //! A [`Scheduler`] is stepped: events in, effects out, with no clock and no IO, so a service can step the same code
-//! live. Its [policy](policy) is a queue [order](orders) and a [placement rule](placements), both small units that are
+//! live. Its [`policy`] is a queue [order](orders) and a [placement rule](placements), both small units that are
 //! found by name. [`simulate`] plays a [`Workload`] against it and keeps the truth: who holds which GPU, how much work
 //! is left at which [rate](speed). [`Metrics`] sums up a run.
 //!

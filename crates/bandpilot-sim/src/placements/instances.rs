@@ -60,7 +60,8 @@ pub(super) fn tightest(idle: &Idle, models: ModelSet, least: usize) -> Option<Ho
 }
 
 /// `first-fit`: instance by instance, full ones first, the first host in the order of the cluster that has enough idle GPUs; on
-/// it those with the lowest indexes.
+/// it those with the lowest indexes. On hosts of one size `fifo/first-fit` gives the digits of the consolidated ("yarn") placement of the
+/// Tiresias simulator.
 #[derive(Debug, Default)]
 pub struct FirstFit;
 

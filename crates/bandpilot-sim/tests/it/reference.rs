@@ -37,11 +37,14 @@ fn one_virtual_cluster_on_128_gpus() {
         ("sjf-skip/counting", false, "198869.57 - 106529.34 8335254 0"),
         ("srtf/counting", true, "156661.68 33816 64321.45 8363157 981"),
         ("easy/counting", false, "456463.27 - 364123.04 7974595 0"),
+        // The consolidated ("yarn") placement of the Tiresias simulator.
+        ("fifo/first-fit", true, "716636.19 825930 624295.96 8353550 0"),
     ] {
         let (_, metrics) = run(&hosts, &trace, policy);
         assert_eq!(digits(&metrics, median), expected, "{policy}");
         assert_eq!((metrics.jobs, metrics.refused), (1511, 0));
-        assert_eq!(metrics.head_blocked_s, 0.0, "{policy}: a total that fits is used");
+        let counts = policy.ends_with("counting");
+        assert_eq!(metrics.head_blocked_s == 0.0, counts, "{policy}: a total that fits is used");
     }
 }
 
@@ -69,7 +72,6 @@ fn concrete_gpus_on_the_virtual_cluster() {
     }
     for placement in ["first-fit", "best-fit", "random"] {
         let (_, metrics) = run(&hosts, &trace, &format!("fifo/{placement}"));
-        println!("{placement} {} {}", digits(&metrics, true), metrics.head_blocked_s);
         assert!(metrics.avg_jct_s > 633_446.48 && metrics.head_blocked_s > 0.0, "{placement}");
     }
 }
