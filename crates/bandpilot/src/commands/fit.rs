@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use bandpilot_core::Collective;
 use bandpilot_model::cross_validation::Errors;
 use bandpilot_model::fit::Stage;
 use bandpilot_model::model::BandwidthModel;
@@ -23,17 +22,13 @@ use crate::output::{Done, Output, remark_json, table, write_table};
 /// # Errors
 /// If a file cannot be read, written or used, or no measurement fits the cluster.
 pub fn fit(args: &Fit) -> Result<Done, Failure> {
-    let op: Collective = args.op.parse().map_err(|error| {
-        let reason = Diagnostic::error("", format!("{error}"));
-        Failure::new(Code::Usage, "--op", reason)
-    })?;
     let mut remarks = Remarks::new();
     let cluster = ground::cluster(&args.cluster, &mut remarks)?;
     let name = args.measurements.display().to_string();
     let read = store::parse(&read_text(&args.measurements)?);
     let measurements = ground::settle(read, &name, Code::BadInput, &mut remarks)?;
     let options = FitOptions {
-        collective: op,
+        collective: args.op,
         description: format!(
             "fitted on {} readings for cluster {}",
             measurements.len(),
