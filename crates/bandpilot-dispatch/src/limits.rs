@@ -66,8 +66,9 @@ impl<'s, 'a> Limits<'s, 'a> {
         }
         if self.spare_hosts > 0 {
             limits.push(format!(
-                "leaves {} spare hosts that could take over its largest share",
-                self.spare_hosts
+                "leaves {} spare host{} that could take over its largest share",
+                self.spare_hosts,
+                if self.spare_hosts == 1 { "" } else { "s" }
             ));
         }
         if let Some(loss) = self.least_loss.get() {

@@ -13,7 +13,7 @@ pub const DISPATCH_EXAMPLES: &str = "Examples:
   bandpilot dispatch --gpus 9 --free 'h1:0-6,h2:0-7,h3:0-7,h4:0-6'
   bandpilot dispatch --gpus 8 --cluster cluster.toml --model model.json --state state.toml --json
   bandpilot dispatch --gpus 16 --op alltoall --bytes 256MiB --compare topo,balanced
-  bandpilot dispatch --instances 4 --gpus-per-instance 3 --protect 5% --spare-hosts 2
+  bandpilot dispatch --instances 2 --gpus-per-instance 4 --protect 5% --spare-hosts 1
   bandpilot dispatch --parallel tp=4,pp=2,dp=2 --traffic tp=96x64MiB,pp=0
 
 An answer gives the GPUs, what they will reach alone and beside the running jobs, what holds them

@@ -27,7 +27,14 @@ const MOST: u64 = 1_000_000_000;
 /// # Errors
 /// If a part is wrong: it is pointed at.
 pub fn read(args: &Dispatch) -> Result<Option<Parallel>, Failure> {
-    let Some(text) = &args.parallel else { return Ok(None) };
+    let Some(text) = &args.parallel else {
+        // clap asks for no option that another one excludes, such as --gpus.
+        if args.traffic.is_some() {
+            let message = "it says what the groups of --parallel exchange";
+            return Err(Failure::usage("--traffic", message, "add --parallel, or leave it out"));
+        }
+        return Ok(None);
+    };
     let [tensor, pipeline, data] =
         parts(text, "--parallel", "tp=8,pp=2,dp=4", size)?.map(|size| size.unwrap_or(1));
     let all = tensor.checked_mul(pipeline).and_then(|ranks| ranks.checked_mul(data));

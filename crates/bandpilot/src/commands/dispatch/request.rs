@@ -48,6 +48,12 @@ impl Size {
                 count.checked_mul(gpus).ok_or_else(|| too_many("--instances", count, gpus))?;
                 Self::Instances { count, gpus }
             }
+            // clap asks for no option that another one excludes, such as --gpus.
+            (None, None, Some(_)) => {
+                let message = "it does not say how many instances there are";
+                let help = "give --instances in place of --gpus";
+                return Err(Failure::usage("--gpus-per-instance", message, help));
+            }
             _ => match (args.gpus, args.hosts, args.per_host) {
                 (Some(gpus), ..) => Self::Gpus(gpus),
                 (None, Some(hosts), Some(each)) => Self::Gpus(
