@@ -296,7 +296,14 @@ impl Shown {
     }
 
     fn write_ranks(&self, w: &mut dyn Write) -> io::Result<()> {
-        writeln!(w, "\nrank order {}: {}", self.answer.order.name(), how_to(self.answer.order))?;
+        let order = self.answer.order;
+        let how = match order {
+            // Without pipelines both orders are the same.
+            _ if self.groups.pipeline < 2 => "as Megatron-LM counts by default",
+            RankOrder::TensorPipelineData => "Megatron-LM needs --use-tp-pp-dp-mapping",
+            RankOrder::TensorDataPipeline => "as Megatron-LM counts by default",
+        };
+        writeln!(w, "\nrank order {}: {how}", order.name())?;
         let mut rows = table(&["RANKS", "HOST", "GPUS", "STAGES", "REPLICAS"]);
         for row in rank_map(&self.answer) {
             rows.add_row([row.ranks, row.host, row.gpus, row.stages, row.replicas]);
@@ -328,14 +335,6 @@ impl Shown {
             "step_seconds": flat.and_then(|flat| flat.step).map(|step| step.total()),
             "longer": flat.and_then(|flat| self.longer(flat)),
         })
-    }
-}
-
-/// How a training framework is told the order.
-const fn how_to(order: RankOrder) -> &'static str {
-    match order {
-        RankOrder::TensorPipelineData => "Megatron-LM needs --use-tp-pp-dp-mapping",
-        RankOrder::TensorDataPipeline => "the default of Megatron-LM",
     }
 }
 
