@@ -152,6 +152,14 @@ fn place(
     })
 }
 
+/// Makes a folder and those above it, where they are not there yet.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn make_folder(path: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(path).map_err(|error| failure(path, "make", &error))
+}
+
 fn append_all(file: &mut File, text: &str) -> io::Result<()> {
     let before = file.metadata()?.len();
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_data());

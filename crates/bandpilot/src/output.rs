@@ -99,6 +99,16 @@ pub fn remark_json(file: &str, remark: &Diagnostic) -> Value {
     })
 }
 
+/// All remarks as JSON.
+pub fn remarks_json(remarks: &[(String, Diagnostic)]) -> Vec<Value> {
+    remarks.iter().map(|(file, remark)| remark_json(file, remark)).collect()
+}
+
+/// A count with its noun: `1 row`, `2 rows`.
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// An empty table of the one look that all tables have.
 pub fn table(header: &[&str]) -> Table {
     let mut table = Table::new();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{docs_folder, folder_with, run, run_json, table};
 
-const H100: &str = r#"name = "h100-32"
+pub const H100: &str = r#"name = "h100-32"
 [[host_type]]
 name = "h100"
 gpu_model = "H100"
@@ -21,7 +21,7 @@ type = "h100"
 const TWO_HOLES: &str = "h1:0-6,h2:0-7,h3:0-7,h4:0-6";
 
 /// Counts by host of the chosen set, largest first.
-fn counts(answer: &Value) -> Vec<usize> {
+pub fn counts(answer: &Value) -> Vec<usize> {
     let placement = answer["placement"].as_object().unwrap();
     let mut counts: Vec<usize> =
         placement.values().map(|gpus| gpus.as_array().unwrap().len()).collect();
@@ -29,7 +29,7 @@ fn counts(answer: &Value) -> Vec<usize> {
     counts
 }
 
-fn near(value: &Value, expected: f64, share: f64) {
+pub fn near(value: &Value, expected: f64, share: f64) {
     let value = value.as_f64().unwrap();
     assert!((value / expected - 1.0).abs() <= share, "{value}, not {expected}");
 }
@@ -303,11 +303,11 @@ fn a_deadline_that_has_passed_still_gives_a_set() {
 }
 
 /// 64 hosts with different numbers of free GPUs.
-fn many_hosts() -> String {
+pub fn many_hosts() -> String {
     H100.replace("h[1-4]", "h[1-64]")
 }
 
-fn many_jobs() -> String {
+pub fn many_jobs() -> String {
     let mut text = String::new();
     for host in (1..64).step_by(2) {
         let first = host % 7 + 1;
@@ -362,7 +362,7 @@ fn running_jobs_are_spared_and_their_losses_told() {
 
 /// What is wrong with each of three files, and where.
 fn bad_files() -> [(&'static str, String, u64, &'static str); 10] {
-    let model = "{\n  \"format\": \"bandpilot-model\",\n  \"version\": 1,\n";
+    let model = "{\n  \"format\": \"bandpilot-model\",\n  \"version\": 2,\n";
     [
         ("--cluster", H100.replace("gpus = 8", "gpus = 80"), 5, "host_type.gpus"),
         ("--cluster", H100.replace("type = \"h100\"\n", "type = \"h10\"\n"), 10, "hosts.type"),
