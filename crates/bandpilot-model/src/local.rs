@@ -40,26 +40,36 @@ pub struct SwitchPlateaus {
     shares: [f64; 9],
 }
 
+/// Model, `all_reduce` and ring plateau of hosts with in-switch reduction. Ring figures: NCCL's usable NVLink bandwidth of a
+/// GPU (links x 20.6 or 40.1 GB/s).
+const NVLS: [(&str, f64, f64, [f64; 9]); 9] = [
+    ("GB200", 835.0, 716.0, NVLS_SHARE_BLACKWELL),
+    ("GB300", 835.0, 716.0, NVLS_SHARE_BLACKWELL),
+    ("B200", 838.0, 716.0, NVLS_SHARE_BLACKWELL),
+    ("B300", 838.0, 716.0, NVLS_SHARE_BLACKWELL),
+    ("GH200", 473.0, 368.0, NVLS_SHARE),
+    ("H200", 473.0, 368.0, NVLS_SHARE),
+    ("H100", 473.0, 368.0, NVLS_SHARE),
+    ("H20", 473.0, 368.0, NVLS_SHARE),
+    ("H800", 200.0, 165.0, NVLS_SHARE),
+];
+/// Model and plateau of hosts without it.
+const RINGS: [(&str, f64); 3] = [("A800", 160.0), ("A100", 235.0), ("V100", 125.0)];
+
+/// True if the plateaus of this GPU model behind an `NVSwitch` are known; others are taken for those of an A100.
+pub fn knows_switch_of(gpu_model: &str) -> bool {
+    let model = gpu_model.to_ascii_uppercase();
+    let mut known = NVLS.iter().map(|e| e.0).chain(RINGS.iter().map(|e| e.0));
+    known.any(|name| model.contains(name))
+}
+
 /// Plateaus of a full NVSwitch host: public figures per GPU model; those of an A100 for an unknown one.
 pub fn switch_plateaus(gpu_model: &str) -> SwitchPlateaus {
     let model = gpu_model.to_ascii_uppercase();
-    // Ring figures: NCCL's usable NVLink bandwidth of a GPU (links x 20.6 or 40.1 GB/s).
-    let nvls: [(&str, f64, f64, [f64; 9]); 9] = [
-        ("GB200", 835.0, 716.0, NVLS_SHARE_BLACKWELL),
-        ("GB300", 835.0, 716.0, NVLS_SHARE_BLACKWELL),
-        ("B200", 838.0, 716.0, NVLS_SHARE_BLACKWELL),
-        ("B300", 838.0, 716.0, NVLS_SHARE_BLACKWELL),
-        ("GH200", 473.0, 368.0, NVLS_SHARE),
-        ("H200", 473.0, 368.0, NVLS_SHARE),
-        ("H100", 473.0, 368.0, NVLS_SHARE),
-        ("H20", 473.0, 368.0, NVLS_SHARE),
-        ("H800", 200.0, 165.0, NVLS_SHARE),
-    ];
-    if let Some((_, all_reduce, ring, shares)) = nvls.into_iter().find(|e| model.contains(e.0)) {
+    if let Some((_, all_reduce, ring, shares)) = NVLS.into_iter().find(|e| model.contains(e.0)) {
         return SwitchPlateaus { all_reduce, ring, tree: all_reduce, shares };
     }
-    let rings = [("A800", 160.0), ("A100", 235.0), ("V100", 125.0)];
-    let ring = rings.iter().find(|(name, _)| model.contains(name)).map_or(235.0, |(_, v)| *v);
+    let ring = RINGS.iter().find(|(name, _)| model.contains(name)).map_or(235.0, |(_, v)| *v);
     let tree = ring * TREE_SHARE_WITHOUT_NVLS;
     SwitchPlateaus { all_reduce: ring, ring, tree, shares: RING_SHARE }
 }

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use bandpilot_core::{
-    Cluster, ClusterState, Collective, Demand, GpuMask, HostId, Placement, RunningJob,
+    Cluster, ClusterState, Collective, Demand, GpuMask, HostId, Links, Placement, RunningJob,
 };
 use bandpilot_model::file::{self, ModelFileError};
+use bandpilot_model::local;
 use bandpilot_model::model::BandwidthModel;
 use bandpilot_readers::{Diagnostic, Parsed, cluster_file, state_file};
 
@@ -60,6 +61,8 @@ impl Ground {
 /// The models that were given, at most one for each collective.
 pub struct Models {
     read: Vec<(String, BandwidthModel)>,
+    /// Host types whose NVSwitch the physics does not know, with their GPU models.
+    unknown: Vec<(String, String)>,
 }
 
 impl Models {
@@ -82,12 +85,43 @@ impl Models {
             }
             read.push((name, new));
         }
-        Ok(Self { read })
+        let unknown = cluster
+            .host_types
+            .iter()
+            .filter(|kind| kind.gpus > 1 && kind.links == Links::NvSwitch)
+            .filter(|kind| !local::knows_switch_of(&kind.gpu_model))
+            .map(|kind| (kind.name.clone(), kind.gpu_model.clone()))
+            .collect();
+        Ok(Self { read, unknown })
     }
 
     /// The model of a collective. If none was given: the physics of the collective with the constants of another model,
     /// and a remark about `asked_by`.
     pub fn of(
+        &self,
+        collective: Collective,
+        asked_by: &str,
+        remarks: &mut Remarks,
+    ) -> BandwidthModel {
+        let model = self.choose(collective, asked_by, remarks);
+        for (kind, gpu_model) in &self.unknown {
+            if model.local.iter().any(|entry| entry.host_type == *kind) {
+                continue;
+            }
+            let message = format!(
+                "host type '{kind}': nothing is known of NVSwitch with '{gpu_model}': that of an A100 is assumed"
+            );
+            let help = "measure a full host ('all_reduce_perf'), import it and fit a model";
+            let remark =
+                ("--cluster".to_owned(), Diagnostic::warning("gpu_model", message).help(help));
+            if !remarks.contains(&remark) {
+                remarks.push(remark);
+            }
+        }
+        model
+    }
+
+    fn choose(
         &self,
         collective: Collective,
         asked_by: &str,

@@ -350,3 +350,15 @@ fn the_same_input_gives_the_same_bytes_and_deadlines_hold() {
         assert_eq!(code, 0, "{args:?}\n{out}");
     }
 }
+
+#[test]
+fn an_assumed_plateau_is_said() {
+    let other = H100.replace("\"H100\"", "\"Other 9000\"");
+    assert!(other.contains("Other 9000"));
+    let folder = folder_with(&[("c", &other), ("h100", H100)]);
+    let ask =
+        |cluster: &str| run(folder.path(), &["dispatch", "--gpus", "12", "--cluster", cluster]);
+    let (code, _, err) = ask("c");
+    assert!(code == 0 && err.contains("nothing is known of NVSwitch with 'Other 9000'"), "{err}");
+    assert_eq!(ask("h100").2, "");
+}
