@@ -18,6 +18,8 @@ pub struct Limits<'s, 'a> {
     least_loss: Cell<Option<f64>>,
     /// Most spare hosts of sets that were refused for that alone.
     most_spares: Cell<Option<usize>>,
+    /// Some set was refused.
+    refused: Cell<bool>,
 }
 
 impl<'s, 'a> Limits<'s, 'a> {
@@ -30,6 +32,7 @@ impl<'s, 'a> Limits<'s, 'a> {
             spare_hosts: request.spare_hosts,
             least_loss: Cell::new(None),
             most_spares: Cell::new(None),
+            refused: Cell::new(false),
         }
     }
 
@@ -48,6 +51,7 @@ impl<'s, 'a> Limits<'s, 'a> {
         if short && !harms {
             self.most_spares.set(self.most_spares.get().max(Some(spares)));
         }
+        self.refused.set(self.refused.get() || harms || short);
         !harms && !short
     }
 
@@ -56,8 +60,11 @@ impl<'s, 'a> Limits<'s, 'a> {
         self.protect.is_none() && self.spare_hosts == 0
     }
 
-    /// What to say if no set keeps to them.
+    /// What to say if no set keeps to them; `None` if no set was refused for them.
     pub fn refusal(&self, proven: bool) -> Option<Impossible> {
+        if !self.refused.get() {
+            return None;
+        }
         let mut limits = Vec::new();
         let mut possible = Vec::new();
         if let Some(most) = self.protect {
@@ -78,10 +85,7 @@ impl<'s, 'a> Limits<'s, 'a> {
             possible.push(format!("--spare-hosts {spares}"));
         }
         if possible.is_empty() {
-            // Every set that was looked at breaks both limits, or none was looked at.
-            if !proven {
-                return None;
-            }
+            // Every set that was looked at breaks both limits.
             possible.push("the same without these limits".to_owned());
         }
         let harms = self.protect.is_some()
@@ -90,7 +94,7 @@ impl<'s, 'a> Limits<'s, 'a> {
             possible.push("wait until GPUs on quieter hosts are released".to_owned());
         }
         let seen = if proven { "" } else { " was found before the search ended that" };
-        (!limits.is_empty()).then(|| Impossible {
+        Some(Impossible {
             constraint: if harms { "protect" } else { "spare-hosts" },
             message: format!("no set{seen} {}", limits.join(" and ")),
             possible: possible.join("; or "),

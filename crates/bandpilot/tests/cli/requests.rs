@@ -227,6 +227,11 @@ fn what_cannot_be_met_names_what_can() {
         ("--gpus 24 --protect 1%", "--protect", "--protect 9.9%"),
         ("--gpus 16 --spare-hosts 2", "--spare-hosts", "--spare-hosts 1"),
         ("--gpus 8 --spare-hosts 18446744073709551615", "--spare-hosts", "--spare-hosts 2"),
+        (
+            "--instances 4 --gpus-per-instance 4 --protect 5% --spare-hosts 1",
+            "--protect",
+            "--protect 9.7%; or --spare-hosts 0",
+        ),
         ("--gpus 16 --protect 0 --spare-hosts 3", "--spare-hosts", "--spare-hosts"),
     ] {
         let args: Vec<&str> = ["dispatch"].into_iter().chain(args.split(' ')).collect();
@@ -247,6 +252,18 @@ fn what_is_said_to_be_possible_is() {
         &["--gpus", "24", "--protect", "9.9%"][..],
         &["--instances", "6", "--gpus-per-instance", "4"],
         &["--gpus", "16", "--spare-hosts", "1"],
+        &["--gpus", "16", "--per-host", "4", "--protect", "46.2%"],
+        &[
+            "--instances",
+            "4",
+            "--gpus-per-instance",
+            "4",
+            "--protect",
+            "9.7%",
+            "--spare-hosts",
+            "1",
+        ],
+        &["--instances", "4", "--gpus-per-instance", "4", "--protect", "5%"],
         &["--gpus", "16", "--per-host", "8"],
     ] {
         answer(args);
