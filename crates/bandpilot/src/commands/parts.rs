@@ -7,6 +7,7 @@ use bandpilot_dispatch::Answer;
 use bandpilot_dispatch::answer::{Grounds, Harm, Valued};
 use bandpilot_dispatch::launch::{Launch, Rank};
 use bandpilot_model::Evidence;
+use bandpilot_readers::hostlist;
 use serde_json::{Map, Value, json};
 
 use crate::commands::ground::Ground;
@@ -231,13 +232,30 @@ pub fn write_rank_order(w: &mut dyn Write, launch: &Launch) -> io::Result<()> {
     for context in &launch.contexts {
         let gpus: Vec<String> = context.gpus.iter().map(ToString::to_string).collect();
         let (host, gpus) = (&context.host, gpus.join(" "));
-        match context.gpus.len() {
-            1 => writeln!(w, "  rank {first}: {host}, GPU {gpus}")?,
-            count => writeln!(w, "  ranks {first}-{}: {host}, GPUs {gpus}", first + count - 1)?,
+        let count = context.gpus.len();
+        let nics = match nic_names(launch.ranks.iter().skip(first).take(count)) {
+            Some(names) if count == 1 => format!(", NIC {names}"),
+            Some(names) => format!(", NICs {names}"),
+            None => String::new(),
+        };
+        match count {
+            1 => writeln!(w, "  rank {first}: {host}, GPU {gpus}{nics}")?,
+            _ => writeln!(w, "  ranks {first}-{}: {host}, GPUs {gpus}{nics}", first + count - 1)?,
         }
-        first += context.gpus.len();
+        first += count;
     }
     Ok(())
+}
+
+/// The NICs nearest to these ranks' GPUs, each once, in their order; `None` if there are none.
+pub fn nic_names<'a>(ranks: impl Iterator<Item = &'a Rank>) -> Option<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in ranks.filter_map(|rank| rank.nic.as_deref()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    (!names.is_empty()).then(|| hostlist::compress(names))
 }
 
 /// Commands to paste.

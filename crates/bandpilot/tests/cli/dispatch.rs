@@ -287,7 +287,7 @@ fn a_single_gpu_exchanges_nothing() {
     assert_eq!(answer["busbw_gbytes_per_s"]["effective"], 0.0);
     assert!(answer["bottleneck"].as_str().unwrap().starts_with("none"));
     let (_, out, _) = run(folder.path(), &["dispatch", "--gpus", "1"]);
-    assert!(out.contains("  rank 0: h3, GPU 0\n"), "{out}");
+    assert!(out.contains("  rank 0: h3, GPU 0, NIC nic0\n"), "{out}");
 }
 
 #[test]

@@ -304,9 +304,9 @@ impl Shown {
             RankOrder::TensorDataPipeline => "as Megatron-LM counts by default",
         };
         writeln!(w, "\nrank order {}: {how}", order.name())?;
-        let mut rows = table(&["RANKS", "HOST", "GPUS", "STAGES", "REPLICAS"]);
+        let mut rows = table(&["RANKS", "HOST", "GPUS", "NICS", "STAGES", "REPLICAS"]);
         for row in rank_map(&self.answer) {
-            rows.add_row([row.ranks, row.host, row.gpus, row.stages, row.replicas]);
+            rows.add_row([row.ranks, row.host, row.gpus, row.nics, row.stages, row.replicas]);
         }
         write_table(w, &rows)
     }

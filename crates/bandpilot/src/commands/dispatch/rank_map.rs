@@ -2,6 +2,8 @@
 
 use bandpilot_dispatch::ParallelAnswer;
 
+use crate::commands::parts;
+
 /// Successive ranks on one host whose groups are all stages of a range for all replicas of a range.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Row {
@@ -11,6 +13,8 @@ pub struct Row {
     pub host: String,
     /// Its GPUs in the order of the ranks.
     pub gpus: String,
+    /// The nearest NICs.
+    pub nics: String,
     /// Pipeline stages.
     pub stages: String,
     /// Data-parallel replicas.
@@ -41,6 +45,8 @@ pub fn rank_map(answer: &ParallelAnswer) -> Vec<Row> {
                 ranks: range(rank, rank + now.len().max(1) - 1),
                 host: run.host.to_owned(),
                 gpus: in_order(now),
+                nics: parts::nic_names(answer.launch.ranks.iter().skip(rank).take(now.len()))
+                    .unwrap_or_else(|| "-".to_owned()),
                 stages: span(&stages),
                 replicas: span(&replicas),
             });
