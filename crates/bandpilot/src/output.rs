@@ -1,5 +1,6 @@
 //! Printing: every command gives one [`Output`], for people or as JSON.
 
+pub use bandpilot_core::counted;
 use std::io::{self, Write};
 
 use bandpilot_readers::Diagnostic;
@@ -102,11 +103,6 @@ pub fn remark_json(file: &str, remark: &Diagnostic) -> Value {
 /// All remarks as JSON.
 pub fn remarks_json(remarks: &[(String, Diagnostic)]) -> Vec<Value> {
     remarks.iter().map(|(file, remark)| remark_json(file, remark)).collect()
-}
-
-/// A count with its noun: `1 row`, `2 rows`.
-pub fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// An empty table of the one look that all tables have.

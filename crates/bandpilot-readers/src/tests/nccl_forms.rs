@@ -346,7 +346,7 @@ fn the_json_of_nccl_tests_is_read() {
     let import = told(&document(1));
     assert_eq!(values(&import), [20, 22, 24].map(|power| (1 << power, 175.875)));
     assert_eq!(crate::placement::format(&import.measurements[0].placement), "h1:0-7");
-    assert_eq!(shown(&import), "o.txt:1: note: 1 rows of size 0 are skipped");
+    assert_eq!(shown(&import), "o.txt:1: note: skipped: 1 row of size 0");
     // The document names only the first GPU of each process.
     let import = told(&document(4));
     assert_eq!(crate::placement::format(&import.measurements[0].placement), "h1:0-7");

@@ -16,7 +16,7 @@ use crate::cli::{MeasureImport, MeasureShow};
 use crate::commands::ground;
 use crate::exit::{Code, Failure};
 use crate::io::{append_locked, read_text};
-use crate::output::{Done, Output, remark_json, table, write_table};
+use crate::output::{Done, Output, counted, remark_json, table, write_table};
 
 /// Imports benchmark results into a store.
 ///
@@ -147,7 +147,11 @@ impl Output for Imported {
         }
         write_table(w, &rows)?;
         let Self { store, added, already_present, .. } = self;
-        writeln!(w, "{store}: {added} measurements added, {already_present} were there already")
+        writeln!(
+            w,
+            "{store}: {} added, {already_present} there already",
+            counted(*added, "measurement")
+        )
     }
 
     fn json(&self) -> Value {
@@ -208,7 +212,7 @@ fn size(bytes: Option<u64>) -> String {
 impl Output for Covered {
     fn human(&self, w: &mut dyn Write) -> io::Result<()> {
         let summary = &self.summary;
-        writeln!(w, "{} measurements", summary.measurements)?;
+        writeln!(w, "{}", counted(summary.measurements, "measurement"))?;
         if !summary.counts.is_empty() {
             let header = ["COLLECTIVE", "SIZE", "HOSTS", "GPUS", "MEASUREMENTS", "PLACEMENTS"];
             let mut counts = table(&header);
@@ -297,7 +301,7 @@ fn write_outliers(w: &mut dyn Write, outliers: &[Outlier]) -> io::Result<()> {
             format!("{}:{}", m.source, m.line),
         ]);
     }
-    writeln!(w, "{} readings do not fit their peers; measure them again", outliers.len())?;
+    writeln!(w, "not like its peers: {}; measure again", counted(outliers.len(), "reading"))?;
     write_table(w, &rows)
 }
 
