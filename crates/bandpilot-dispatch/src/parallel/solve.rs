@@ -441,6 +441,7 @@ fn nothing_exchanged() -> GroupBandwidth {
     GroupBandwidth {
         isolated: None,
         effective: None,
+        band: 0.0,
         evidence: Evidence::ClosedForm,
         bottleneck: "none: nothing is exchanged".to_owned(),
     }
@@ -456,6 +457,7 @@ fn group_bandwidth(
     GroupBandwidth {
         isolated: Some(isolated),
         effective: Some(effective),
+        band: prediction.band,
         evidence: prediction.evidence,
         bottleneck: bottleneck_name(predictor, set, &prediction.bottleneck),
     }

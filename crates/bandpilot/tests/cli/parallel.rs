@@ -81,7 +81,7 @@ fn pipelines_are_placed_and_sendrecv_is_said_not_to_be_measured() {
     for part in [
         "24 GPUs: 3 replicas of 4 pipeline stages of 2 tensor ranks inside a host (tp=2, pp=4, dp=3)",
         "traffic of a step: tp 64 x 128MiB all_reduce, pp 16 x 64MiB sendrecv, dp 1 x 2GiB all_reduce",
-        " ms of communication: tensor ",
+        " by the uncalibrated bands: tensor ",
         "pipelines   ",
         "certificate no placement has a step below ",
         "flat view   one all_reduce over all ranks would take ",

@@ -177,6 +177,7 @@ impl Output for Shown {
             },
             "placement": parts::gpus_json(cluster, &answer.placement),
             "step_seconds": step_json(&answer.step),
+            "step_range_seconds": {"low": answer.range().0, "high": answer.range().1},
             "lower_bound_seconds": answer.lower_bound,
             "gap": answer.gap,
             "groups": groups,
@@ -224,10 +225,13 @@ impl Shown {
 
     fn write_step(&self, w: &mut dyn Write) -> io::Result<()> {
         let StepTime { tensor, pipeline, data } = self.answer.step;
+        let (low, high) = self.answer.range();
         writeln!(
             w,
-            "step        {} ms of communication: tensor {}, pipeline {}, data {}",
+            "step        {} ms of communication, {} to {} by the uncalibrated bands: tensor {}, pipeline {}, data {}",
             ms(self.answer.step.total()),
+            ms(low),
+            ms(high),
             ms(tensor),
             ms(pipeline),
             ms(data)
@@ -358,6 +362,7 @@ fn group_json(kind: &Kind<'_>) -> Value {
         "bytes": kind.traffic.bytes,
         "isolated_gbytes_per_s": kind.isolated(),
         "effective_gbytes_per_s": kind.effective(),
+        "band": kind.bandwidth.band,
         "evidence": parts::evidence_name(kind.bandwidth.evidence),
         "bottleneck": kind.bottleneck(),
     })
