@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::cli::Fit;
 use crate::commands::ground::{self, Remarks};
 use crate::exit::{Code, Failure};
-use crate::io::{read_text, replace};
+use crate::io::{is_special, read_text, replace};
 use crate::output::{Done, Output, counted, remarks_json, table, write_table};
 
 /// Fits a model and writes it.
@@ -73,7 +73,7 @@ pub fn fit(args: &Fit) -> Result<Done, Failure> {
 
 /// Writes the model, but over no file that is something else: a store or a cluster file would be lost.
 fn replace_model(path: &Path, text: &str) -> Result<(), Failure> {
-    let there = path.exists().then(|| read_text(path)).transpose()?;
+    let there = (path.exists() && !is_special(path)).then(|| read_text(path)).transpose()?;
     let foreign = |old: &String| {
         !old.trim().is_empty()
             && bandpilot_model::file::read(old).is_err_and(|e| e.field != "version")
