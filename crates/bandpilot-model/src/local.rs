@@ -99,13 +99,22 @@ pub fn physics_plateau(host_type: &HostType, mask: GpuMask, collective: Collecti
         Links::NvSwitch => {
             switch_plateaus(&host_type.gpu_model).of(collective, count, host_type.gpus)
         }
-        Links::Matrix(_) => match collective {
-            Collective::SendRecv => weakest_pair(host_type, ring_order(mask)),
-            Collective::AllToAll if !all_pairs_nvlinked(host_type, mask) => {
-                weakest_pair(host_type, pairs(mask))
+        Links::Matrix(cells) => {
+            let direct = match collective {
+                Collective::SendRecv => weakest_pair(host_type, ring_order(mask)),
+                Collective::AllToAll if !all_pairs_nvlinked(host_type, mask) => {
+                    weakest_pair(host_type, pairs(mask))
+                }
+                _ => mesh_plateau(host_type, mask),
+            };
+            // A host that has lost some links of its NVSwitch is no faster than one that has all.
+            if shares_nvlinks(cells, host_type.gpus) {
+                let whole = switch_plateaus(&host_type.gpu_model);
+                direct.min(whole.of(collective, count, host_type.gpus))
+            } else {
+                direct
             }
-            _ => mesh_plateau(host_type, mask),
-        },
+        }
     }
 }
 
@@ -277,7 +286,24 @@ mod tests {
             physics_plateau(&lost.host_types[0], GpuMask::first(8), Collective::AllReduce),
             6.0
         );
+        // Nor are they faster than on a host that has lost none.
+        let one_lost: Vec<String> = (0..8)
+            .map(|i| (0..8).map(|j| if i == 7 || j == 7 { "SYS " } else { "NV18 " }).collect())
+            .collect();
+        let one_lost: Vec<&str> = one_lost.iter().map(String::as_str).collect();
+        let one_lost =
+            ClusterBuilder::new("t").host_type("h100", "H100", 8).matrix(&one_lost).build();
         let h100 = &cluster.host_types[1];
+        for op in Collective::ALL {
+            for count in 2..=7 {
+                let set = GpuMask::first(count);
+                let (hurt, whole) = (
+                    physics_plateau(&one_lost.host_types[0], set, op),
+                    physics_plateau(h100, set, op),
+                );
+                assert!(hurt <= whole && hurt > 0.75 * whole, "{op} {count}: {hurt} {whole}");
+            }
+        }
         assert_eq!(physics_plateau(h100, GpuMask::first(8), Collective::AllReduce), 473.0);
         assert!(physics(h100, GpuMask::first(8), Collective::AllReduce, 16 << 20) < 260.0);
         assert_eq!(physics(h100, GpuMask::first(1), Collective::AllReduce, 16 << 20), 0.0);
