@@ -56,8 +56,10 @@ fn usage(error: &clap::Error) -> Code {
         return if helped { Code::Ok } else { Code::Usage };
     }
     let text = error.to_string();
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or("").trim_start_matches("error: ").to_owned();
+    // The message, and what it lists: arguments that are missing, values that are possible.
+    let message = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
+    let message = message.collect::<Vec<_>>().join(" ");
+    let first = message.trim_start_matches("error: ").to_owned();
     let argument = match error.get(ContextKind::InvalidArg) {
         // Without the value's name: `--gpus <N>`.
         Some(ContextValue::String(text)) => text.split(' ').next().unwrap_or(""),

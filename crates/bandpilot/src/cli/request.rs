@@ -57,6 +57,7 @@ pub struct Dispatch {
     #[arg(
         long,
         value_name = "N",
+        allow_negative_numbers = true,
         required_unless_present_any = ["instances", "gpus_per_instance", "per_host", "parallel"],
         conflicts_with_all = ["instances", "parallel"]
     )]
@@ -80,10 +81,10 @@ pub struct Dispatch {
     #[arg(long)]
     pub uniform: bool,
     /// Exactly this many hosts
-    #[arg(long, value_name = "H")]
+    #[arg(long, value_name = "H", value_parser = positive)]
     pub hosts: Option<usize>,
     /// At most this many hosts
-    #[arg(long, value_name = "H")]
+    #[arg(long, value_name = "H", value_parser = positive)]
     pub max_hosts: Option<usize>,
     /// Only GPUs of this model, for example H100
     #[arg(long, value_name = "MODEL")]
@@ -104,7 +105,7 @@ pub struct Dispatch {
     )]
     pub min_busbw: Option<f64>,
     /// No running job may lose more than this share of its bandwidth, for example 5% or 0.05
-    #[arg(long, value_name = "SHARE", allow_negative_numbers = true, value_parser = share)]
+    #[arg(long, value_name = "SHARE", allow_hyphen_values = true, value_parser = share)]
     pub protect: Option<f64>,
     /// Leave so many further hosts that could each take over the largest share; the answer names them
     #[arg(long, value_name = "K", default_value_t = 0, hide_default_value = true)]

@@ -139,8 +139,9 @@ pub fn write_certificate(w: &mut dyn Write, answer: &Answer, whose: &str) -> io:
     match (answer.upper_bound, answer.gap) {
         (Some(bound), Some(gap)) => writeln!(
             w,
-            "certificate no set{whose} is above {bound:.1} GB/s under the model: {}",
-            gap_text(gap)
+            "certificate no set{whose} is above {bound:.1} GB/s under the model: {}{}",
+            gap_text(gap),
+            if gap > 0.01 { "; more time (--deadline-ms) may find a better set" } else { "" }
         ),
         _ => writeln!(
             w,
@@ -218,7 +219,12 @@ pub fn write_environment(w: &mut dyn Write, launch: &Launch) -> io::Result<()> {
     for line in launch.hostfile.lines() {
         writeln!(w, "  {line}")?;
     }
-    writeln!(w, "environment, by host")?;
+    let mut hosts: Vec<&str> = launch.contexts.iter().map(|c| c.host.as_str()).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    let by =
+        if hosts.len() < launch.contexts.len() { "part of the mpirun command" } else { "host" };
+    writeln!(w, "environment, by {by}")?;
     for context in &launch.contexts {
         writeln!(w, "  {}: {}", context.host, context.environment)?;
     }

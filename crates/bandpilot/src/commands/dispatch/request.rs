@@ -162,6 +162,12 @@ impl Asked {
         cluster: &Cluster,
         remarks: &mut Remarks,
     ) -> Result<Self, Failure> {
+        if let (Some(hosts), Some(most)) = (args.hosts, args.max_hosts)
+            && hosts > most
+        {
+            let message = format!("{hosts} hosts, but --max-hosts is {most}");
+            return Err(Failure::usage("--hosts", message, "leave out one of the two"));
+        }
         let mut list = |argument: &str, text: &Option<String>| -> Result<_, Failure> {
             let Some(text) = text else { return Ok(Vec::new()) };
             let read = placement::on_cluster(text, cluster);
