@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use crate::{bandpilot, folder_with, run, table};
+use crate::{bandpilot, docs_folder, folder_with, run, table};
 
 const TABLE: &str = "host,num_gpus,bitmask,gpus,message_bytes,busbw_GBps\nh1,2,5,0 2,1024,9.5\nh1,2,5,0 1,1024,9.5\nh1,1,1,0,1024,0\n";
 
@@ -67,7 +67,7 @@ fn a_refused_file_stops_everything_unless_told_otherwise() {
     assert_eq!(code, 6);
     assert!(out.contains("s: 1 measurement added"), "{out}");
     let (code, out, _) = run(folder.path(), &[&base[..], &["--bytes", "unknown"]].concat());
-    assert_eq!(code, 0);
+    assert_eq!(code, 6);
     assert!(out.contains("s: 247 measurements added, 1 there already"), "{out}");
 }
 
@@ -76,9 +76,33 @@ fn refused_rows_are_named_and_counted() {
     let folder = folder_with(&[("t.csv", TABLE)]);
     let (code, out, _) =
         run(folder.path(), &["measure", "import", "t.csv", "--out", "s", "--hosts", "h1=x"]);
-    assert_eq!(code, 0);
+    assert_eq!(code, 6);
     assert!(out.contains("t.csv:3: error: bitmask: 5 is GPUs '0,2', but gpus says '0-1'"), "{out}");
     assert!(fs::read_to_string(folder.path().join("s")).unwrap().contains("\"x:0,2\""));
+}
+
+#[test]
+fn hosts_without_gpus_and_folders_are_told() {
+    let folder = docs_folder();
+    let import = |more: &[&str]| {
+        run(
+            folder.path(),
+            &[&["measure", "import", "--out", "s", "--op", "all_reduce"], more].concat(),
+        )
+    };
+    let (code, _, err) = import(&["slurm-42.out", "--placement", "a1,a2"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("'a1' has no GPUs") && err.contains("or give --cluster"), "{err}");
+    let told = ["--cluster", "cluster.toml", "--placement"];
+    let (code, _, err) = import(&[&["slurm-42.out"], &told[..], &["a1,zz"]].concat());
+    assert_eq!(code, 2);
+    assert!(err.contains("host 'zz' is not in cluster"), "{err}");
+    let (code, out, err) = import(&[&["slurm-42.out"], &told[..], &["a[1-4]"]].concat());
+    assert_eq!(code, 6, "{out}{err}");
+    assert!(out.contains("s: 4 measurements added"), "{out}");
+    let (code, _, err) = import(&["."]);
+    assert_eq!(code, 5);
+    assert!(err.contains("is a folder") && err.contains("help: give its files: ./*"), "{err}");
 }
 
 #[test]
@@ -101,6 +125,18 @@ fn nccl_tests_output_needs_what_it_does_not_say() {
     let (code, _, err) = run(folder.path(), &wrong);
     assert_eq!(code, 3);
     assert!(err.contains("busbw / algbw is"), "{err}");
+    let elided = field.join("coreweave-nccl-tests-README.md-L298.txt");
+    let elided = elided.to_string_lossy();
+    let base = ["measure", "import", &elided, "--out", "s", "--op", "all_reduce", "--placement"];
+    let (code, _, err) = run(folder.path(), &[&base[..], &["h[1-350]:0-3"]].concat());
+    assert_eq!(code, 3);
+    assert!(err.contains("names rank 1439, so 1440 or more GPUs ran"), "{err}");
+    assert_eq!(run(folder.path(), &[&base[..], &["h[1-360]:0-3"]].concat()).0, 0);
+    let cut = field.join("json-of-unmerged-pr318-TRUNCATED.json.txt");
+    let cut = cut.to_string_lossy();
+    let told = ["--op", "all_reduce", "--placement", "h1:0-7", "--keep-going"];
+    let args = [&["measure", "import", &cut, "--out", "s"], &told[..]].concat();
+    assert_eq!(run(folder.path(), &args).0, 6);
 }
 
 /// A cluster file of two hosts of eight H100 with these names and PCI bus ids.
@@ -231,7 +267,7 @@ fn a_torn_store_is_shown_and_mended() {
     let (code, _, err) = run(folder.path(), &["measure", "show", "s"]);
     assert_eq!(code, 0);
     assert!(err.contains("s:2: warning: the last line is torn"), "{err}");
-    assert_eq!(run(folder.path(), &["measure", "import", "t.csv", "--out", "s"]).0, 0);
+    assert_eq!(run(folder.path(), &["measure", "import", "t.csv", "--out", "s"]).0, 6);
     let text = fs::read_to_string(folder.path().join("s")).unwrap();
     assert!(text.contains("{\"op\":\"all_re#torn\n{\"op\":\"all_reduce\""), "{text}");
     let (_, out, err) = run(folder.path(), &["measure", "show", "s"]);
