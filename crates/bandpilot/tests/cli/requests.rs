@@ -379,3 +379,41 @@ fn an_assumed_plateau_is_said() {
     assert!(code == 0 && err.contains("nothing is known of NVSwitch with 'Other 9000'"), "{err}");
     assert_eq!(ask("h100").2, "");
 }
+
+#[test]
+fn numbers_that_cannot_be_are_wrong_usage() {
+    let folder = folder_with(&[]);
+    for (args, part) in [
+        (&["--gpus", "8", "--hosts", "2", "--max-hosts", "1"][..], "--max-hosts is 1"),
+        (&["--gpus", "8", "--hosts", "0"], "--hosts"),
+        (&["--gpus", "8", "--max-hosts", "0"], "--max-hosts"),
+        (&["--gpus", "-1"], "'-1'"),
+        (&["--gpus", "8", "--protect", "-5%"], "'-5%'"),
+    ] {
+        let (code, out, err) = run(folder.path(), &[&["dispatch"], args].concat());
+        assert_eq!((code, out.as_str()), (2, ""), "{args:?}\n{err}");
+        assert!(err.contains(part), "{args:?}\n{err}");
+    }
+    let (code, error) = run_json(folder.path(), &["dispatch"]);
+    assert_eq!(code, 2);
+    assert!(error["error"]["message"].as_str().unwrap().contains("--gpus"), "{error}");
+    let args = ["dispatch", "--instances", "2", "--gpus-per-instance", "9"];
+    let (code, _, err) = run(folder.path(), &args);
+    assert!(code == 4 && err.contains("no host has more than 8 GPUs to give"), "{err}");
+}
+
+#[test]
+fn a_host_stands_once_in_the_hostfile() {
+    let folder = folder_with(&[]);
+    let args = ["dispatch", "--parallel", "tp=2,pp=2,dp=5", "--traffic", "dp=0"];
+    let (code, answer) = run_json(folder.path(), &args);
+    assert_eq!(code, 0);
+    let hostfile = answer["launch"]["hostfile"].as_str().unwrap();
+    let hosts: Vec<&str> = hostfile.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    let mut once = hosts.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(hosts.len(), once.len(), "{hostfile}");
+    let slots = hostfile.lines().map(|line| line.rsplit('=').next().unwrap());
+    assert_eq!(slots.map(|slots| slots.parse::<usize>().unwrap()).sum::<usize>(), 20);
+}
