@@ -26,4 +26,4 @@ pub use measurement::Measurement;
 pub use placement::Placement;
 pub use request::Request;
 pub use state::{ClusterState, Demand, RunningJob};
-pub use units::{ByteSizeError, format_bytes, parse_bytes};
+pub use units::{ByteSizeError, counted, format_bytes, parse_bytes};

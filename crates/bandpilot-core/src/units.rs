@@ -1,4 +1,9 @@
-//! Byte sizes as people type them.
+//! Byte sizes as people type them, and counts as they read them.
+
+/// A count with its noun: `1 row`, `2 rows`.
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
 
 /// Why a size such as `2GiB` was not understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

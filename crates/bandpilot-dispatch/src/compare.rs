@@ -5,7 +5,7 @@ use bandpilot_model::{Predictor, VirtualMerge};
 
 use crate::answer::{Valued, meets};
 use crate::baselines;
-use crate::limits;
+use crate::limits::{self, Limits};
 use crate::scene::Scene;
 use crate::scope::{self, Impossible};
 
@@ -44,7 +44,8 @@ pub struct Compared {
     pub policy: Policy,
     /// Its set.
     pub set: Valued,
-    /// False if the set does not meet the request (such rules know no constraints but which GPUs are usable).
+    /// False if the set does not meet the request (such rules know no constraints but which GPUs are usable): its
+    /// shape, its limits or its bandwidth floor.
     pub meets_request: bool,
     /// Greatest share that a running job loses.
     pub greatest_loss: f64,
@@ -62,6 +63,7 @@ pub fn compare(
 ) -> Result<Vec<Compared>, Impossible> {
     let scope = scope::check(predictor.cluster(), state, request)?;
     let scene = Scene::new(predictor, &VirtualMerge, state);
+    let limits = Limits::new(&scene, &scope, request);
     let unit = scope.unit;
     let compared = |policy: &Policy| {
         let set = match policy {
@@ -71,9 +73,11 @@ pub fn compare(
             Policy::MostCompact => baselines::most_compact(&scope.usable, request.gpus, unit),
         };
         let worth = scene.effective(&set);
+        let low = worth.effective * (1.0 - predictor.predict(&set).band);
+        let fast_enough = request.min_busbw_gbytes_per_s.is_none_or(|floor| low >= floor);
         Compared {
             policy: *policy,
-            meets_request: meets(&set, request),
+            meets_request: meets(&set, request) && limits.allow(&set) && fast_enough,
             greatest_loss: limits::greatest_loss(&scene.losses(&set)),
             set: Valued { placement: set, isolated: worth.isolated, effective: worth.effective },
         }

@@ -66,12 +66,11 @@ pub fn in_order(cluster: &Cluster, gpus: impl IntoIterator<Item = (HostId, usize
             }),
         }
     }
-    let mut hostfile = String::new();
+    let hostfile = hostfile(&contexts);
     let mut parts = Vec::new();
     for context in &mut contexts {
         let list = context.gpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         let (host, count) = (&context.host, context.gpus.len());
-        let _ = writeln!(hostfile, "{host} slots={count}");
         context.environment = format!("CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={list}");
         parts.push(format!(
             "-np {count} --host {host}:{count} -x CUDA_DEVICE_ORDER=PCI_BUS_ID -x CUDA_VISIBLE_DEVICES={list} ./train"
@@ -79,6 +78,21 @@ pub fn in_order(cluster: &Cluster, gpus: impl IntoIterator<Item = (HostId, usize
     }
     let torchrun = torchrun(&contexts);
     Launch { hostfile, ranks, contexts, mpirun: format!("mpirun {}", parts.join(" : ")), torchrun }
+}
+
+/// One line a host, in the order of their first ranks.
+fn hostfile(contexts: &[Context]) -> String {
+    let mut slots: Vec<(&str, usize)> = Vec::new();
+    for Context { host, gpus, .. } in contexts {
+        match slots.iter_mut().find(|(name, _)| name == host) {
+            Some((_, count)) => *count += gpus.len(),
+            None => slots.push((host, gpus.len())),
+        }
+    }
+    slots.iter().fold(String::new(), |mut file, (host, count)| {
+        let _ = writeln!(file, "{host} slots={count}");
+        file
+    })
 }
 
 fn nearest_nic(cluster: &Cluster, host: HostId, gpu: usize) -> Option<String> {

@@ -14,9 +14,12 @@ pub struct Limits<'s, 'a> {
     scope: &'s Scope,
     protect: Option<f64>,
     spare_hosts: usize,
-    /// Least of the greatest losses of sets that were refused for it.
-    least_loss: Cell<f64>,
-    most_spares: Cell<usize>,
+    /// Least of the greatest losses of sets that were refused for that alone.
+    least_loss: Cell<Option<f64>>,
+    /// Most spare hosts of sets that were refused for that alone.
+    most_spares: Cell<Option<usize>>,
+    /// Some set was refused.
+    refused: Cell<bool>,
 }
 
 impl<'s, 'a> Limits<'s, 'a> {
@@ -27,26 +30,29 @@ impl<'s, 'a> Limits<'s, 'a> {
             scope,
             protect: request.protect,
             spare_hosts: request.spare_hosts,
-            least_loss: Cell::new(f64::INFINITY),
-            most_spares: Cell::new(0),
+            least_loss: Cell::new(None),
+            most_spares: Cell::new(None),
+            refused: Cell::new(false),
         }
     }
 
     /// True if the set keeps to them.
     pub fn allow(&self, set: &Placement) -> bool {
-        if let Some(most) = self.protect {
-            let loss = greatest_loss(&self.scene.losses(set));
-            if loss > most + 1e-9 {
-                self.least_loss.set(self.least_loss.get().min(loss));
-                return false;
-            }
+        let loss = self.protect.map_or(0.0, |_| greatest_loss(&self.scene.losses(set)));
+        let harms = self.protect.is_some_and(|most| loss > most + 1e-9);
+        let spares = match self.spare_hosts {
+            0 => 0,
+            _ => spare_hosts(self.scene, self.scope, set).len(),
+        };
+        let short = spares < self.spare_hosts;
+        if harms && !short {
+            self.least_loss.set(Some(self.least_loss.get().map_or(loss, |least| least.min(loss))));
         }
-        if self.spare_hosts > 0 {
-            let spares = spare_hosts(self.scene, self.scope, set).len();
-            self.most_spares.set(self.most_spares.get().max(spares));
-            return spares >= self.spare_hosts;
+        if short && !harms {
+            self.most_spares.set(self.most_spares.get().max(Some(spares)));
         }
-        true
+        self.refused.set(self.refused.get() || harms || short);
+        !harms && !short
     }
 
     /// True if nothing is limited.
@@ -54,30 +60,44 @@ impl<'s, 'a> Limits<'s, 'a> {
         self.protect.is_none() && self.spare_hosts == 0
     }
 
-    /// What to say if no set keeps to them.
+    /// What to say if no set keeps to them; `None` if no set was refused for them.
     pub fn refusal(&self, proven: bool) -> Option<Impossible> {
-        let certain = if proven { "" } else { " was found before the search ended, so none" };
-        let protect = self.protect.filter(|_| self.least_loss.get().is_finite());
-        if let Some(most) = protect {
-            return Some(Impossible {
-                constraint: "protect",
-                message: format!(
-                    "no set{certain} keeps the loss of every running job within {:.1} %",
-                    100.0 * most
-                ),
-                possible: format!(
-                    "--protect {:.1}%; or wait until GPUs on quieter hosts are released",
-                    (1000.0 * self.least_loss.get()).ceil() / 10.0
-                ),
-            });
+        if !self.refused.get() {
+            return None;
         }
-        (self.spare_hosts > 0).then(|| Impossible {
-            constraint: "spare-hosts",
-            message: format!(
-                "no set{certain} leaves {} spare hosts that could take over its largest share",
-                self.spare_hosts
-            ),
-            possible: format!("--spare-hosts {}", self.most_spares.get()),
+        let mut limits = Vec::new();
+        let mut possible = Vec::new();
+        if let Some(most) = self.protect {
+            limits
+                .push(format!("keeps the loss of every running job within {:.1} %", 100.0 * most));
+        }
+        if self.spare_hosts > 0 {
+            limits.push(format!(
+                "leaves {} spare host{} that could take over its largest share",
+                self.spare_hosts,
+                if self.spare_hosts == 1 { "" } else { "s" }
+            ));
+        }
+        if let Some(loss) = self.least_loss.get() {
+            possible.push(format!("--protect {:.1}%", (1000.0 * loss).ceil() / 10.0));
+        }
+        if let Some(spares) = self.most_spares.get() {
+            possible.push(format!("--spare-hosts {spares}"));
+        }
+        if possible.is_empty() {
+            // Every set that was looked at breaks both limits.
+            possible.push("the same without these limits".to_owned());
+        }
+        let harms = self.protect.is_some()
+            && (self.least_loss.get().is_some() || self.most_spares.get().is_none());
+        if self.protect.is_some() {
+            possible.push("wait until GPUs on quieter hosts are released".to_owned());
+        }
+        let seen = if proven { "" } else { " was found before the search ended that" };
+        Some(Impossible {
+            constraint: if harms { "protect" } else { "spare-hosts" },
+            message: format!("no set{seen} {}", limits.join(" and ")),
+            possible: possible.join("; or "),
         })
     }
 }

@@ -69,6 +69,23 @@ pub struct StepTime {
     pub data: f64,
 }
 
+impl ParallelAnswer {
+    /// Shortest and longest step that the error bands of the groups' bandwidths allow, seconds.
+    pub fn range(&self) -> (f64, f64) {
+        let at = |sign: f64| {
+            [
+                (self.step.tensor, &self.tensor),
+                (self.step.pipeline, &self.pipeline),
+                (self.step.data, &self.data),
+            ]
+            .iter()
+            .map(|(seconds, group)| seconds / (1.0 + sign * group.band).max(0.01))
+            .sum()
+        };
+        (at(1.0), at(-1.0))
+    }
+}
+
 impl StepTime {
     /// All of it.
     pub fn total(&self) -> f64 {
@@ -83,6 +100,8 @@ pub struct GroupBandwidth {
     pub isolated: Option<f64>,
     /// The same beside the running jobs.
     pub effective: Option<f64>,
+    /// Relative error to expect of them.
+    pub band: f64,
     /// What it rests on.
     pub evidence: Evidence,
     /// What holds it back, for people.

@@ -1,6 +1,6 @@
 //! What a request may use at all, and what to say when that is not enough.
 
-use bandpilot_core::{Cluster, ClusterState, GpuMask, HostId, Request};
+use bandpilot_core::{Cluster, ClusterState, GpuMask, HostId, Request, counted};
 
 /// The GPUs that a request may use, one mask a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,23 +140,39 @@ fn not_enough(cluster: &Cluster, state: &ClusterState, request: &Request) -> Opt
                 let waiting = constraint == "gpus" || (constraint == "gpu-model" && exists);
                 if waiting { "wait until GPUs are released" } else { "no GPU at all" }.to_owned()
             } else {
-                format!("at most {available} GPUs")
+                format!("at most {}", counted(available, "GPU"))
             };
             if constraint == "gpus-per-instance" {
                 let unit = request.multiple_of;
-                possible = format!("at most {} instances of {unit} GPUs", available / unit);
+                let largest = before_unit(cluster, state, request);
+                possible = match available / unit {
+                    0 => format!("no host has more than {} to give", counted(largest, "GPU")),
+                    instances => {
+                        let instances = counted(instances, "instance");
+                        format!("at most {instances} of {}", counted(unit, "GPU"))
+                    }
+                };
             } else if constraint != "gpus" {
                 possible = format!("{possible}; {before} without --{constraint}");
             }
             return Some(impossible(
                 constraint,
-                format!("{} GPUs were asked for, but only {available} {what}{model}", request.gpus),
+                format!(
+                    "{} were asked for, but only {available} {what}{model}",
+                    counted(request.gpus, "GPU")
+                ),
                 possible,
             ));
         }
         before = available;
     }
     None
+}
+
+/// GPUs of the host with the most that the request may use, whole instances or not.
+fn before_unit(cluster: &Cluster, state: &ClusterState, request: &Request) -> usize {
+    let single = Request { multiple_of: 1, ..request.clone() };
+    Scope::new(cluster, state, &single).counts().first().copied().unwrap_or(0)
 }
 
 /// Enough GPUs, but not in the shape that was asked for.
@@ -201,11 +217,20 @@ fn wrong_shape(scope: &Scope, request: &Request) -> Impossible {
         let most: usize = counts.iter().take(hosts).sum();
         return impossible(
             "hosts",
-            format!("{n} GPUs on exactly {hosts} hosts cannot be had"),
+            format!("{} on exactly {} cannot be had", counted(n, "GPU"), counted(hosts, "host")),
             if hosts > n || hosts > counts.len() {
-                format!("{} hosts at most for {n} GPUs", counts.len().min(n))
+                format!(
+                    "{} at most for {}",
+                    counted(counts.len().min(n), "host"),
+                    counted(n, "GPU")
+                )
             } else {
-                format!("at most {most} GPUs on {hosts} hosts; {n} GPUs on {} hosts", list(&free))
+                format!(
+                    "at most {} on {}; {n} GPUs on {} hosts",
+                    counted(most, "GPU"),
+                    counted(hosts, "host"),
+                    list(&free)
+                )
             },
         );
     }
@@ -213,9 +238,11 @@ fn wrong_shape(scope: &Scope, request: &Request) -> Impossible {
     let most: usize = counts.iter().take(limit).sum();
     impossible(
         "max-hosts",
-        format!("{n} GPUs on at most {limit} hosts cannot be had"),
+        format!("{} on at most {} cannot be had", counted(n, "GPU"), counted(limit, "host")),
         format!(
-            "at most {most} GPUs on {limit} hosts; {n} GPUs need {} hosts",
+            "at most {} on {}; {n} GPUs need {} hosts",
+            counted(most, "GPU"),
+            counted(limit, "host"),
             free.first().copied().unwrap_or(0).max(request.hosts.unwrap_or(0))
         ),
     )

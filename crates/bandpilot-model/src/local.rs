@@ -40,26 +40,36 @@ pub struct SwitchPlateaus {
     shares: [f64; 9],
 }
 
+/// Model, `all_reduce` and ring plateau of hosts with in-switch reduction. Ring figures: NCCL's usable NVLink bandwidth of a
+/// GPU (links x 20.6 or 40.1 GB/s).
+const NVLS: [(&str, f64, f64, [f64; 9]); 9] = [
+    ("GB200", 835.0, 716.0, NVLS_SHARE_BLACKWELL),
+    ("GB300", 835.0, 716.0, NVLS_SHARE_BLACKWELL),
+    ("B200", 838.0, 716.0, NVLS_SHARE_BLACKWELL),
+    ("B300", 838.0, 716.0, NVLS_SHARE_BLACKWELL),
+    ("GH200", 473.0, 368.0, NVLS_SHARE),
+    ("H200", 473.0, 368.0, NVLS_SHARE),
+    ("H100", 473.0, 368.0, NVLS_SHARE),
+    ("H20", 473.0, 368.0, NVLS_SHARE),
+    ("H800", 200.0, 165.0, NVLS_SHARE),
+];
+/// Model and plateau of hosts without it.
+const RINGS: [(&str, f64); 3] = [("A800", 160.0), ("A100", 235.0), ("V100", 125.0)];
+
+/// True if the plateaus of this GPU model behind an `NVSwitch` are known; others are taken for those of an A100.
+pub fn knows_switch_of(gpu_model: &str) -> bool {
+    let model = gpu_model.to_ascii_uppercase();
+    let mut known = NVLS.iter().map(|e| e.0).chain(RINGS.iter().map(|e| e.0));
+    known.any(|name| model.contains(name))
+}
+
 /// Plateaus of a full NVSwitch host: public figures per GPU model; those of an A100 for an unknown one.
 pub fn switch_plateaus(gpu_model: &str) -> SwitchPlateaus {
     let model = gpu_model.to_ascii_uppercase();
-    // Ring figures: NCCL's usable NVLink bandwidth of a GPU (links x 20.6 or 40.1 GB/s).
-    let nvls: [(&str, f64, f64, [f64; 9]); 9] = [
-        ("GB200", 835.0, 716.0, NVLS_SHARE_BLACKWELL),
-        ("GB300", 835.0, 716.0, NVLS_SHARE_BLACKWELL),
-        ("B200", 838.0, 716.0, NVLS_SHARE_BLACKWELL),
-        ("B300", 838.0, 716.0, NVLS_SHARE_BLACKWELL),
-        ("GH200", 473.0, 368.0, NVLS_SHARE),
-        ("H200", 473.0, 368.0, NVLS_SHARE),
-        ("H100", 473.0, 368.0, NVLS_SHARE),
-        ("H20", 473.0, 368.0, NVLS_SHARE),
-        ("H800", 200.0, 165.0, NVLS_SHARE),
-    ];
-    if let Some((_, all_reduce, ring, shares)) = nvls.into_iter().find(|e| model.contains(e.0)) {
+    if let Some((_, all_reduce, ring, shares)) = NVLS.into_iter().find(|e| model.contains(e.0)) {
         return SwitchPlateaus { all_reduce, ring, tree: all_reduce, shares };
     }
-    let rings = [("A800", 160.0), ("A100", 235.0), ("V100", 125.0)];
-    let ring = rings.iter().find(|(name, _)| model.contains(name)).map_or(235.0, |(_, v)| *v);
+    let ring = RINGS.iter().find(|(name, _)| model.contains(name)).map_or(235.0, |(_, v)| *v);
     let tree = ring * TREE_SHARE_WITHOUT_NVLS;
     SwitchPlateaus { all_reduce: ring, ring, tree, shares: RING_SHARE }
 }
@@ -89,13 +99,22 @@ pub fn physics_plateau(host_type: &HostType, mask: GpuMask, collective: Collecti
         Links::NvSwitch => {
             switch_plateaus(&host_type.gpu_model).of(collective, count, host_type.gpus)
         }
-        Links::Matrix(_) => match collective {
-            Collective::SendRecv => weakest_pair(host_type, ring_order(mask)),
-            Collective::AllToAll if !all_pairs_nvlinked(host_type, mask) => {
-                weakest_pair(host_type, pairs(mask))
+        Links::Matrix(cells) => {
+            let direct = match collective {
+                Collective::SendRecv => weakest_pair(host_type, ring_order(mask)),
+                Collective::AllToAll if !all_pairs_nvlinked(host_type, mask) => {
+                    weakest_pair(host_type, pairs(mask))
+                }
+                _ => mesh_plateau(host_type, mask),
+            };
+            // A host that has lost some links of its NVSwitch is no faster than one that has all.
+            if shares_nvlinks(cells, host_type.gpus) {
+                let whole = switch_plateaus(&host_type.gpu_model);
+                direct.min(whole.of(collective, count, host_type.gpus))
+            } else {
+                direct
             }
-            _ => mesh_plateau(host_type, mask),
-        },
+        }
     }
 }
 
@@ -267,7 +286,24 @@ mod tests {
             physics_plateau(&lost.host_types[0], GpuMask::first(8), Collective::AllReduce),
             6.0
         );
+        // Nor are they faster than on a host that has lost none.
+        let one_lost: Vec<String> = (0..8)
+            .map(|i| (0..8).map(|j| if i == 7 || j == 7 { "SYS " } else { "NV18 " }).collect())
+            .collect();
+        let one_lost: Vec<&str> = one_lost.iter().map(String::as_str).collect();
+        let one_lost =
+            ClusterBuilder::new("t").host_type("h100", "H100", 8).matrix(&one_lost).build();
         let h100 = &cluster.host_types[1];
+        for op in Collective::ALL {
+            for count in 2..=7 {
+                let set = GpuMask::first(count);
+                let (hurt, whole) = (
+                    physics_plateau(&one_lost.host_types[0], set, op),
+                    physics_plateau(h100, set, op),
+                );
+                assert!(hurt <= whole && hurt > 0.75 * whole, "{op} {count}: {hurt} {whole}");
+            }
+        }
         assert_eq!(physics_plateau(h100, GpuMask::first(8), Collective::AllReduce), 473.0);
         assert!(physics(h100, GpuMask::first(8), Collective::AllReduce, 16 << 20) < 260.0);
         assert_eq!(physics(h100, GpuMask::first(1), Collective::AllReduce, 16 << 20), 0.0);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bandpilot_core::{Cluster, Collective, GpuMask, Measurement};
 
-use crate::{Diagnostic, Severity, csv_tables, hostlist, nccl_tests};
+use crate::{Diagnostic, Severity, csv_tables, encoding, hostlist, nccl_tests};
 
 /// More than any GPU can move; a larger number is a slip of the pen.
 pub(crate) const MAX_BUSBW_GBYTES_PER_S: f64 = 100_000.0;
@@ -108,6 +108,11 @@ impl Import {
 /// Imports a file of any known kind: a CSV table or the output of nccl-tests. `source` is the file's
 /// name as the measurements are to carry it.
 pub fn import(source: &str, text: &str, options: &ImportOptions) -> Import {
+    let text = match encoding::ready(text) {
+        Ok(text) => text,
+        Err(reason) => return Import::refuse(reason),
+    };
+    let text = text.as_ref();
     if csv_tables::is_table(text) {
         csv_tables::read(source, text, options)
     } else {

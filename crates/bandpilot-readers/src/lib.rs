@@ -6,6 +6,7 @@
 
 mod csv_lines;
 mod diagnostic;
+mod encoding;
 mod import;
 mod links;
 mod near;

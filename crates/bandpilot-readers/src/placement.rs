@@ -54,7 +54,7 @@ pub fn on_cluster(text: &str, cluster: &Cluster) -> Parsed<Placement> {
 }
 
 /// Reads a placement without a cluster: host names and GPUs, sorted by name. A host without GPUs is an
-/// error, since nobody knows how many it has.
+/// error, since nobody knows how many it has; [`by_name_on`] does.
 ///
 /// ```
 /// use bandpilot_readers::placement;
@@ -62,20 +62,53 @@ pub fn on_cluster(text: &str, cluster: &Cluster) -> Parsed<Placement> {
 /// assert_eq!(placement::format(&read.value), "h1:0-3,5,h2:0-7");
 /// ```
 pub fn by_name(text: &str) -> Parsed<Vec<(String, GpuMask)>> {
+    named(text, |part, _| {
+        let reason = part.error(format!("'{}' has no GPUs", part.text));
+        Err(reason.help(format!("write for example {}:0-7", part.text)))
+    })
+}
+
+/// As [`by_name`], but a host without GPUs means its healthy GPUs in the cluster.
+///
+/// ```
+/// use bandpilot_core::ClusterBuilder;
+/// use bandpilot_readers::placement;
+/// let cluster = ClusterBuilder::new("demo").host_type("dgx", "H100", 8).hosts("h", 1, 3).build();
+/// let read = placement::by_name_on("h1,x:0-3", &cluster);
+/// assert_eq!(placement::format(&read.value), "h1:0-7,x:0-3");
+/// ```
+pub fn by_name_on(text: &str, cluster: &Cluster) -> Parsed<Vec<(String, GpuMask)>> {
+    let hosts: BTreeMap<&str, HostId> =
+        cluster.host_ids().map(|id| (cluster.host(id).name.as_str(), id)).collect();
+    named(text, |part, name| {
+        let host = hosts.get(name).ok_or_else(|| unknown_host(part, name, cluster))?;
+        let healthy = cluster.healthy_gpus(*host);
+        let none = || part.error(format!("host '{name}' has no healthy GPU"));
+        if healthy.is_empty() { Err(none().help("name the GPUs that ran")) } else { Ok(healthy) }
+    })
+}
+
+/// Reads a placement by name; `all` tells what a host means that is written without GPUs.
+fn named(
+    text: &str,
+    all: impl Fn(&Part<'_>, &str) -> Result<GpuMask, Diagnostic>,
+) -> Parsed<Vec<(String, GpuMask)>> {
     let (parts, mut diagnostics) = split(text);
     let mut taken: BTreeMap<String, GpuMask> = BTreeMap::new();
     for part in &parts {
-        let Some(mask) = part.gpus else {
-            diagnostics.push(
-                part.error(format!("'{}' has no GPUs", part.text))
-                    .help(format!("write for example {}:0-7", part.text)),
-            );
-            continue;
-        };
         for name in &part.hosts {
             if diagnostics.len() >= MAX_REMARKS {
                 break;
             }
+            let mask = match part.gpus.map_or_else(|| all(part, name), Ok) {
+                Ok(mask) => mask,
+                // What is wrong with the part is said once, not for each of its hosts.
+                Err(reason) if diagnostics.last() == Some(&reason) => continue,
+                Err(reason) => {
+                    diagnostics.push(reason);
+                    continue;
+                }
+            };
             let before = taken.entry(name.clone()).or_default();
             if let Some(index) = mask.intersection(*before).iter().next() {
                 diagnostics.push(twice(part, name, index));

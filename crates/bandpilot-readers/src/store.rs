@@ -10,7 +10,7 @@
 //! `bytes` is `null` where the user said that the size is unknown. Lines are only ever appended. A line
 //! that was not written to its end (the machine stopped) is reported and left out; the next append
 //! closes it with [`TORN`], so that it stays apart from what follows. Two lines that agree in all six
-//! keys are the same measurement: importing a file twice adds nothing.
+//! keys are the same measurement: importing a file twice adds nothing. The source [`STDIN`] agrees with any.
 
 use std::collections::BTreeSet;
 
@@ -25,6 +25,9 @@ pub const HEADER: &str = "# bandpilot measurements v1";
 
 /// What ends a line that was torn and then closed by a later append.
 pub const TORN: &str = "#torn";
+
+/// The source of what was piped in.
+pub const STDIN: &str = "stdin";
 
 const NAME: &str = "# bandpilot measurements v";
 const VERSION: &str = "1";
@@ -105,13 +108,15 @@ pub fn parse(text: &str) -> Parsed<Vec<Measurement>> {
 /// If `existing` is no store, or one of a newer version.
 pub fn append_text(existing: &str, new: &[Measurement]) -> Result<Addition, Diagnostic> {
     let mut text = String::new();
-    let mut known: BTreeSet<String> = BTreeSet::new();
+    let mut known = Known::default();
     if is_torn_header(existing) {
         text.push_str(HEADER.get(existing.len()..).unwrap_or(""));
         text.push('\n');
     } else {
         check_header(existing)?;
-        known.extend(parse(existing).value.iter().map(to_line));
+        for measurement in &parse(existing).value {
+            known.add(measurement);
+        }
         if let Some(tail) = existing.rsplit('\n').next().filter(|tail| !tail.is_empty()) {
             let sound = tail.starts_with('#') || read_line(tail, &mut BTreeSet::new()).is_ok();
             text.push_str(if sound { "\n" } else { "#torn\n" });
@@ -119,18 +124,48 @@ pub fn append_text(existing: &str, new: &[Measurement]) -> Result<Addition, Diag
     }
     let mut added = 0;
     for measurement in new {
-        let line = to_line(measurement);
-        if !known.contains(&line) {
-            text.push_str(&line);
+        if !known.has(measurement) {
+            text.push_str(&to_line(measurement));
             text.push('\n');
             added += 1;
-            known.insert(line);
+            known.add(measurement);
         }
     }
     if added == 0 && !existing.is_empty() {
         text.clear();
     }
     Ok(Addition { text, added, already_present: new.len() - added })
+}
+
+/// The measurements that a store has. A text that was piped in has no name of its own, so it may be any file's.
+#[derive(Default)]
+struct Known {
+    lines: BTreeSet<String>,
+    /// All of them as if they had been piped in.
+    unnamed: BTreeSet<String>,
+    /// Those that were piped in.
+    piped: BTreeSet<String>,
+}
+
+impl Known {
+    fn add(&mut self, measurement: &Measurement) {
+        let unnamed = unnamed(measurement);
+        if measurement.source == STDIN {
+            self.piped.insert(unnamed.clone());
+        }
+        self.unnamed.insert(unnamed);
+        self.lines.insert(to_line(measurement));
+    }
+
+    fn has(&self, measurement: &Measurement) -> bool {
+        let alike = if measurement.source == STDIN { &self.unnamed } else { &self.piped };
+        self.lines.contains(&to_line(measurement)) || alike.contains(&unnamed(measurement))
+    }
+}
+
+/// The line of a measurement as if it had been piped in.
+fn unnamed(measurement: &Measurement) -> String {
+    to_line(&Measurement { source: STDIN.to_owned(), ..measurement.clone() })
 }
 
 /// True for an empty text and for a header that was not written to its end.

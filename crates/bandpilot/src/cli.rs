@@ -1,9 +1,15 @@
 //! The arguments as they are given; what they mean is up to the commands.
 
+mod request;
+
 use std::path::PathBuf;
 
+use bandpilot_core::Collective;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+
+use request::{DISPATCH_EXAMPLES, EXPLAIN_EXAMPLES, collective};
+pub use request::{Dispatch, Explain, Files};
 
 const EXIT_CODES: &str = "Exit codes:
   0  done
@@ -13,15 +19,6 @@ const EXIT_CODES: &str = "Exit codes:
   4  the request cannot be met
   5  a file could not be read or written
   6  done, but something that was looked at has problems";
-
-const DISPATCH_EXAMPLES: &str = "Examples:
-  bandpilot dispatch --gpus 12                      # the built-in example cluster
-  bandpilot dispatch --gpus 16 --uniform --max-hosts 4
-  bandpilot dispatch --gpus 9 --free 'h1:0-6,h2:0-7,h3:0-7,h4:0-6'
-  bandpilot dispatch --gpus 8 --cluster cluster.toml --model model.json --state state.toml --json
-
-An answer gives the GPUs, what they will reach alone and beside the running jobs, what holds them
-back, how much better any other set could be, what running jobs lose, and lines to start the job.";
 
 const SIMULATE_EXAMPLES: &str = "Examples:
   bandpilot simulate --trace trace.csv --hosts 16x8 --policy fifo/counting,easy/best-fit
@@ -54,7 +51,7 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
     /// Print JSON on stdout: the result, or one object {"error": ...}
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 900)]
     pub json: bool,
 }
 
@@ -63,7 +60,10 @@ pub struct Cli {
 pub enum Command {
     /// Choose GPUs for a job: which N GPUs, right now?
     #[command(after_help = DISPATCH_EXAMPLES)]
-    Dispatch(Dispatch),
+    Dispatch(Box<Dispatch>),
+    /// Tell what a set of GPUs reaches, what holds it back, and what would be better
+    #[command(after_help = EXPLAIN_EXAMPLES)]
+    Explain(Explain),
     /// Fit a bandwidth model to a measurement store
     #[command(after_help = "Example:
   bandpilot fit --measurements store.jsonl --cluster cluster.toml --out model.json")]
@@ -86,6 +86,11 @@ pub enum Command {
     #[command(after_help = "Example:
   bandpilot completions bash > ~/.local/share/bash-completion/completions/bandpilot")]
     Completions(Completions),
+    /// Print the manual page, or write one for each command
+    #[command(after_help = "Examples:
+  bandpilot man | man -l -
+  bandpilot man --dir ~/.local/share/man/man1")]
+    Man(Man),
 }
 
 /// `bandpilot cluster ...`
@@ -230,52 +235,12 @@ pub struct Completions {
     pub shell: Shell,
 }
 
-/// `bandpilot dispatch`
+/// `bandpilot man`
 #[derive(Debug, Args)]
-pub struct Dispatch {
-    /// Number of GPUs
-    #[arg(long, value_name = "N")]
-    pub gpus: usize,
-    /// The same number of GPUs on every host (what torchrun needs)
-    #[arg(long)]
-    pub uniform: bool,
-    /// Exactly this many hosts
-    #[arg(long, value_name = "H")]
-    pub hosts: Option<usize>,
-    /// At most this many hosts
-    #[arg(long, value_name = "H")]
-    pub max_hosts: Option<usize>,
-    /// Only GPUs of this model, for example H100
-    #[arg(long, value_name = "MODEL")]
-    pub gpu_model: Option<String>,
-    /// Only these hosts and GPUs, for example h1,h2:0-3
-    #[arg(long, value_name = "LIST")]
-    pub include: Option<String>,
-    /// None of these hosts and GPUs
-    #[arg(long, value_name = "LIST")]
-    pub exclude: Option<String>,
-    /// The low end of the effective bandwidth must reach this, GB/s
-    #[arg(long, value_name = "GB/S", allow_negative_numbers = true)]
-    pub min_busbw: Option<f64>,
-    /// Message size to optimise for
-    #[arg(long, value_name = "SIZE", default_value = "2GiB")]
-    pub bytes: String,
-    /// Answer after this many milliseconds with the best set so far and its remaining gap; without it
-    /// the search has a budget of steps that lasts some tens of milliseconds
-    #[arg(long, value_name = "MS")]
-    pub deadline_ms: Option<u64>,
-    /// Cluster file; without it the built-in example cluster
-    #[arg(long, value_name = "FILE")]
-    pub cluster: Option<PathBuf>,
-    /// Model file of `bandpilot fit`; without it the closed form
-    #[arg(long, value_name = "FILE")]
-    pub model: Option<PathBuf>,
-    /// State file: what is free and what runs; without it all healthy GPUs are free
-    #[arg(long, value_name = "FILE", conflicts_with = "free")]
-    pub state: Option<PathBuf>,
-    /// Short form of a state: just these GPUs are free, nothing runs
-    #[arg(long, value_name = "LIST")]
-    pub free: Option<String>,
+pub struct Man {
+    /// Write the pages into this folder, made if it is not there, instead of printing the main one
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
 }
 
 /// `bandpilot fit`
@@ -291,8 +256,8 @@ pub struct Fit {
     #[arg(long, value_name = "MODEL")]
     pub out: PathBuf,
     /// Collective to fit
-    #[arg(long, default_value = "all_reduce")]
-    pub op: String,
+    #[arg(long, default_value = "all_reduce", value_parser = collective)]
+    pub op: Collective,
     /// Folds of the cross-validation; 0 skips it
     #[arg(long, value_name = "K", default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=100))]
     pub folds: u32,

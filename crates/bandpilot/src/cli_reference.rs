@@ -15,9 +15,9 @@ const HEAD: &str = "# The command line
 <!-- Made from the argument definitions; `BANDPILOT_UPDATE_DOCS=1 cargo test -p bandpilot cli_reference` makes it anew. -->
 
 All commands take `--json`: then stdout has exactly one JSON value, the result or `{\"error\": ...}`
-([dispatch](dispatch-json.md), [evaluate](evaluate-json.md), [simulate](simulate-json.md),
-[all others](json.md)). Without it the result is on stdout and remarks are on stderr. A command that
-fails prints nothing on stdout and has changed no file.
+([dispatch](dispatch-json.md), [dispatch --parallel](parallel-json.md), [explain](explain-json.md),
+[evaluate](evaluate-json.md), [simulate](simulate-json.md), [all others](json.md)). Without it the result is on
+stdout and remarks are on stderr. A command that fails prints nothing on stdout and has changed no file.
 ";
 
 /// The page.

@@ -72,6 +72,11 @@ impl Failure {
         Self { code, reasons: vec![(file.to_owned(), reason)] }
     }
 
+    /// A wrong argument.
+    pub fn usage(argument: &str, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::new(Code::Usage, argument, Diagnostic::error("", message).help(help))
+    }
+
     /// A failure with everything that was said about one file or argument, errors first.
     pub fn all(code: Code, file: &str, mut reasons: Vec<Diagnostic>) -> Self {
         reasons.sort_by_key(|reason| std::cmp::Reverse(reason.severity));

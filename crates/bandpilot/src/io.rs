@@ -87,6 +87,10 @@ pub fn append_locked<T>(
     change: impl FnOnce(&str) -> Result<(String, T), Failure>,
 ) -> Result<T, Failure> {
     let io_failure = |error: &io::Error| failure(path, "write", error);
+    if is_special(path) {
+        let error = io::Error::other("it is no regular file, and what is in it has to be read");
+        return Err(io_failure(&error));
+    }
     let mut file = OpenOptions::new()
         .read(true)
         .append(true)
@@ -108,14 +112,42 @@ pub fn append_locked<T>(
 /// # Errors
 /// If the new text cannot be written beside it and moved into place; then the old file is as it was.
 pub fn replace(path: &Path, text: &str) -> Result<(), Failure> {
-    place(path, text, |beside| std::fs::rename(beside, path))
+    if is_special(path) {
+        return write_into(path, text);
+    }
+    let target = behind_links(path)?;
+    place(&target, text, |beside| std::fs::rename(beside, &target))
 }
 
-/// Makes a file as a whole, unless one of this name is there; false if it is.
+/// True for a device, a pipe or a socket: it can be written into, but nothing may be put in its place.
+pub fn is_special(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir())
+}
+
+/// The file that a path leads to, which may be new.
+fn behind_links(path: &Path) -> Result<PathBuf, Failure> {
+    if !path.is_symlink() {
+        return Ok(path.to_owned());
+    }
+    std::fs::canonicalize(path).map_err(|error| failure(path, "follow", &error))
+}
+
+fn write_into(path: &Path, text: &str) -> Result<(), Failure> {
+    let written = OpenOptions::new()
+        .write(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| failure(path, "write", &error))
+}
+
+/// Makes a file as a whole, unless one of this name is there; false if it is. A device or pipe is written into.
 ///
 /// # Errors
 /// If the text cannot be written beside it and moved into place.
 pub fn write_new(path: &Path, text: &str) -> Result<bool, Failure> {
+    if is_special(path) {
+        return write_into(path, text).map(|()| true);
+    }
     let mut new = true;
     place(path, text, |beside| {
         // Unlike renaming, linking never replaces a file.
@@ -150,6 +182,14 @@ fn place(
         let _ = std::fs::remove_file(beside);
         failure(path, "write", &error)
     })
+}
+
+/// Makes a folder and those above it, where they are not there yet.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn make_folder(path: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(path).map_err(|error| failure(path, "make", &error))
 }
 
 fn append_all(file: &mut File, text: &str) -> io::Result<()> {
@@ -207,5 +247,25 @@ mod tests {
         assert!(refused.is_err());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "before\n");
         assert_eq!(read_text(&folder.path().join("none")).unwrap_err().code, Code::Io);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_devices_stay_devices() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        std::fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        replace(&link, "new").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "new");
+        let null = Path::new("/dev/null");
+        replace(null, "text").unwrap();
+        assert!(write_new(null, "text").unwrap());
+        assert!(is_special(null));
+        assert_eq!(append_locked(null, |_| Ok((String::new(), ()))).unwrap_err().code, Code::Io);
+        let nowhere = folder.path().join("nowhere");
+        std::os::unix::fs::symlink(folder.path().join("none"), &nowhere).unwrap();
+        assert_eq!(replace(&nowhere, "x").unwrap_err().code, Code::Io);
     }
 }

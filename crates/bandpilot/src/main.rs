@@ -14,9 +14,8 @@ mod output;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use bandpilot_readers::Diagnostic;
 use cli::{Cli, Cluster, Command, Measure};
 use exit::{Code, Failure};
 use output::{Done, emit};
@@ -34,6 +33,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<Done, Failure> {
     match command {
         Command::Dispatch(args) => commands::dispatch::dispatch(&args),
+        Command::Explain(args) => commands::explain::explain(&args),
         Command::Fit(args) => commands::fit::fit(&args),
         Command::Evaluate(args) => commands::evaluate::evaluate(&args),
         Command::Simulate(args) => commands::simulate::simulate(&args),
@@ -44,6 +44,7 @@ fn run(command: Command) -> Result<Done, Failure> {
         Command::Measure(Measure::Import(args)) => commands::measure::import(&args),
         Command::Measure(Measure::Show(args)) => commands::measure::show(&args),
         Command::Completions(args) => Ok(commands::completions::completions(&args)),
+        Command::Man(args) => commands::man::man(&args),
     }
 }
 
@@ -56,8 +57,14 @@ fn usage(error: &clap::Error) -> Code {
         return if helped { Code::Ok } else { Code::Usage };
     }
     let text = error.to_string();
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or("").trim_start_matches("error: ").to_owned();
-    let reason = Diagnostic::error("", first).help("run with --help for the usage");
-    emit(Err(Failure::new(Code::Usage, "", reason)), true)
+    // The message, and what it lists: arguments that are missing, values that are possible.
+    let message = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
+    let message = message.collect::<Vec<_>>().join(" ");
+    let first = message.trim_start_matches("error: ").to_owned();
+    let argument = match error.get(ContextKind::InvalidArg) {
+        // Without the value's name: `--gpus <N>`.
+        Some(ContextValue::String(text)) => text.split(' ').next().unwrap_or(""),
+        _ => "",
+    };
+    emit(Err(Failure::usage(argument, first, "run with --help for the usage")), true)
 }

@@ -1,5 +1,6 @@
 //! Printing: every command gives one [`Output`], for people or as JSON.
 
+pub use bandpilot_core::counted;
 use std::io::{self, Write};
 
 use bandpilot_readers::Diagnostic;
@@ -97,6 +98,11 @@ pub fn remark_json(file: &str, remark: &Diagnostic) -> Value {
         "message": remark.message,
         "help": remark.help,
     })
+}
+
+/// All remarks as JSON.
+pub fn remarks_json(remarks: &[(String, Diagnostic)]) -> Vec<Value> {
+    remarks.iter().map(|(file, remark)| remark_json(file, remark)).collect()
 }
 
 /// An empty table of the one look that all tables have.

@@ -90,9 +90,23 @@ impl Ground<'_> {
         let across = self.pipelines_across(&scope.usable, &search_options);
         let lower_bound = inside.lower_bound.min(across.lower_bound);
         let mut steps = inside.steps + across.steps;
-        let plan = better(inside.plan, across.plan)
+        let flat = self.flat_set(&flat_scene, 1, &search_options, &mut steps);
+        let in_groups =
+            self.flat_set(&flat_scene, request.multiple_of, &search_options, &mut steps);
+        let flat_plan = flat.as_ref().and_then(|set| self.layout_on(&set.placement, &mut steps));
+        let flat_step = flat_plan.as_ref().map(|plan| plan.step);
+        // Stages that were searched by themselves know no constraint on the whole, and not what running jobs lose. So
+        // whole sets that keep to these are laid out as well.
+        let whole = inside.plan.as_ref().map(|plan| plan.placement.clone());
+        let whole = whole.into_iter().chain(in_groups.map(|set| set.placement));
+        let others: Vec<Plan> = whole.filter_map(|set| self.layout_on(&set, &mut steps)).collect();
+        let harm = |plan: &Plan| flat_scene.harm(&plan.placement);
+        let plan = [inside.plan, across.plan, flat_plan]
+            .into_iter()
+            .flatten()
+            .chain(others)
+            .reduce(|best, other| if better(&other, &best, harm) { other } else { best })
             .ok_or_else(|| limits.refusal(lower_bound.is_infinite()).unwrap_or_else(no_layout))?;
-        let flat = self.flat_view(&flat_scene, &mut steps);
         let total = plan.step.total();
         let lower_bound = (lower_bound > 0.0).then_some(lower_bound.min(total));
         let ranks = plan.layout.ranks();
@@ -106,7 +120,7 @@ impl Ground<'_> {
             coordinates: ranks.iter().map(|(at, ..)| *at).collect::<Vec<Coordinates>>(),
             harm: answer::harm(&flat_scene, self.given.state, &plan.placement),
             spares: Placement::new(spares.into_iter().take(request.spare_hosts)),
-            flat,
+            flat: flat.map(|set| FlatView { set, step: flat_step }),
             launch: launch::in_order(
                 self.cluster,
                 ranks.iter().map(|(_, host, gpu)| (*host, *gpu)),
@@ -391,33 +405,52 @@ impl Ground<'_> {
         group_bandwidth(&self.stage, &set, &prediction, busbw, busbw * left)
     }
 
-    /// What plain dispatch would take, and the job's step on it.
-    fn flat_view(&self, scene: &Scene<'_>, steps: &mut u64) -> Option<FlatView> {
+    /// What plain dispatch would take, with a multiple of `unit` GPUs on each host.
+    fn flat_set(
+        &self,
+        scene: &Scene<'_>,
+        unit: usize,
+        options: &SearchOptions<'_>,
+        steps: &mut u64,
+    ) -> Option<Valued> {
         let request = Request {
             gpus: self.given.parallel.gpus(),
-            multiple_of: 1,
-            protect: None,
-            spare_hosts: 0,
+            multiple_of: unit,
             ..self.given.request.clone()
         };
         let scope = Scope::new(self.cluster, self.given.state, &request);
         if scope.host_counts(&request).is_empty() {
             return None;
         }
-        let options = SearchOptions::default();
-        let outcome = search(scene, &scope, &request, &options).ok()?;
+        let outcome = search(scene, &scope, &request, options).ok()?;
         *steps += outcome.steps;
         let set = outcome.best;
-        let only: Vec<GpuMask> =
-            self.cluster.host_ids().map(|host| set.placement.on(host)).collect();
+        Some(Valued { placement: set.placement, isolated: set.isolated, effective: set.effective })
+    }
+
+    /// The best layout on just these GPUs, if the groups fit into them.
+    fn layout_on(&self, set: &Placement, steps: &mut u64) -> Option<Plan> {
+        let only: Vec<GpuMask> = self.cluster.host_ids().map(|host| set.on(host)).collect();
+        let options = SearchOptions::default();
         let inside = self.pipelines_inside(&only, &options);
         let across = self.pipelines_across(&only, &options);
         *steps += inside.steps + across.steps;
-        let step = better(inside.plan, across.plan).map(|plan| plan.step);
-        let set =
-            Valued { placement: set.placement, isolated: set.isolated, effective: set.effective };
-        Some(FlatView { set, step })
+        let plans = inside.plan.into_iter().chain(across.plan);
+        plans.reduce(|best, other| if better(&other, &best, |_| 0.0) { other } else { best })
     }
+}
+
+/// A shorter step, else less harm to running jobs, else fewer hosts.
+fn better(a: &Plan, b: &Plan, harm: impl Fn(&Plan) -> f64) -> bool {
+    let (step, other) = (a.step.total(), b.step.total());
+    if (step - other).abs() > 1e-9 * other {
+        return step < other;
+    }
+    let (lost, other) = (harm(a), harm(b));
+    if (lost - other).abs() > 1e-9 {
+        return lost < other;
+    }
+    a.placement.hosts() < b.placement.hosts()
 }
 
 fn no_layout() -> Impossible {
@@ -430,17 +463,11 @@ fn no_layout() -> Impossible {
     }
 }
 
-fn better(a: Option<Plan>, b: Option<Plan>) -> Option<Plan> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(if b.step.total() < a.step.total() { b } else { a }),
-        (a, b) => a.or(b),
-    }
-}
-
 fn nothing_exchanged() -> GroupBandwidth {
     GroupBandwidth {
         isolated: None,
         effective: None,
+        band: 0.0,
         evidence: Evidence::ClosedForm,
         bottleneck: "none: nothing is exchanged".to_owned(),
     }
@@ -456,6 +483,7 @@ fn group_bandwidth(
     GroupBandwidth {
         isolated: Some(isolated),
         effective: Some(effective),
+        band: prediction.band,
         evidence: prediction.evidence,
         bottleneck: bottleneck_name(predictor, set, &prediction.bottleneck),
     }

@@ -372,3 +372,32 @@ fn pipelines_are_bounded_and_mostly_best() {
     println!("{cases} cases: best found in {best_found}, proven in {proven}");
     assert!(best_found * 100 >= cases * 90, "{best_found} of {cases}");
 }
+
+#[test]
+fn no_step_is_longer_than_on_the_flat_view_or_harms_more_for_nothing() {
+    let mut answered = 0;
+    for seed in 0..1_500 {
+        let mut case = Case::random(seed);
+        let rng = &mut Pcg64::seed_from_u64(seed ^ 0xf1a7);
+        case.parallel.pipeline = rng.random_range(2..=3);
+        case.parallel.data = rng.random_range(1..=3);
+        if rng.random_bool(0.3) {
+            case.scenario.request.protect = Some(rng.random_range(0.0..0.5));
+        }
+        let Some(answer) = case.answer() else { continue };
+        let Some(flat) = &answer.flat else { continue };
+        let Some(step) = &flat.step else { continue };
+        answered += 1;
+        let tie = 1e-9 * step.total();
+        let (own, other) = (answer.step.total(), step.total());
+        assert!(own <= other + tie, "seed {seed}: {own} {other}");
+        if own >= other - tie {
+            let Scenario { cluster, state, model, .. } = &case.scenario;
+            let predictor = Predictor::new(model, cluster, case.parallel.data_traffic.bytes);
+            let scene = Scene::new(&predictor, &VirtualMerge, state);
+            let (lost, least) = (scene.harm(&answer.placement), scene.harm(&flat.set.placement));
+            assert!(lost <= least + 1e-6, "seed {seed}: {lost} {least}");
+        }
+    }
+    assert!(answered > 200, "{answered}");
+}

@@ -1,11 +1,14 @@
 //! Reads every source with the reader of its kind, and settles which host each dump is of.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+
+use bandpilot_core::counted;
 
 use super::{ClusterOptions, HostName, Source, SourceSummary};
 use crate::slurm::{Leaf, NodeFacts};
 use crate::topo::{self, Dump, Facts, TopoOptions};
-use crate::{Diagnostic, hostlist, leaf_map, slurm};
+use crate::{Diagnostic, encoding, hostlist, leaf_map, slurm};
 
 pub(super) type Remarks = Vec<(String, Diagnostic)>;
 
@@ -56,12 +59,28 @@ pub(super) fn gather(
     let mut gathered = Gathered::default();
     let mut found = Vec::new();
     for source in sources {
+        let mended = match encoding::ready(&source.text) {
+            Ok(Cow::Borrowed(_)) => None,
+            Ok(Cow::Owned(text)) => Some(Source { text, ..source.clone() }),
+            Err(reason) => {
+                remarks.push((source.file.clone(), reason));
+                let file = source.file.clone();
+                gathered.summaries.push(SourceSummary { file, kind: None, hosts: 0 });
+                continue;
+            }
+        };
+        let source = mended.as_ref().unwrap_or(source);
         let (kind, hosts) = if leaf_map::is_leaf_map(&source.text) {
             (Some("leaf map"), read_leaf_map(source, &mut gathered, remarks))
         } else if slurm::is_slurm(&source.text) && !topo::is_topo(&source.text) {
             (Some("slurm"), read_slurm(source, options, &mut gathered, remarks))
         } else if topo::is_topo(&source.text) {
             (Some("topology dump"), read_topo(source, options, &mut gathered, &mut found, remarks))
+        } else if let Some(line) = slurm::topology_yaml(&source.text) {
+            let help = "give Slurm's topology.conf, the output of scontrol show topology, or a table of node,ASW";
+            let reason = Diagnostic::error("", "Slurm's topology.yaml is not read");
+            remarks.push((source.file.clone(), reason.at(line, 0).help(help)));
+            (None, 0)
         } else {
             let help = "give output of nvidia-smi topo -m, Slurm's topology.conf or gres.conf, or a table of node,ASW";
             let reason = Diagnostic::error("", "it is of no kind that is read here").help(help);
@@ -291,9 +310,9 @@ fn told(found: &mut [Found], hosts: &[String], remarks: &mut Remarks) -> bool {
         return true;
     }
     let message = format!(
-        "it names {} hosts for {} dumps{}",
-        hosts.len(),
-        found.len(),
+        "it names {} for {}{}",
+        counted(hosts.len(), "host"),
+        counted(found.len(), "dump"),
         if found.iter().all(weak) { "" } else { " that have names" }
     );
     let help =

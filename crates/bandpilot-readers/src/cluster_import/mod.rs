@@ -10,7 +10,7 @@ mod gather;
 mod resolve;
 mod types;
 
-use bandpilot_core::Cluster;
+use bandpilot_core::{Cluster, counted};
 
 use crate::{Diagnostic, Severity};
 
@@ -123,7 +123,7 @@ fn merged(remarks: Vec<(String, Diagnostic)>) -> Vec<(String, Diagnostic)> {
         }
     }
     for ((_, remark), more) in kept.iter_mut().zip(more).filter(|(_, more)| *more > 0) {
-        remark.message = format!("{} (and {more} times more)", remark.message);
+        remark.message = format!("{} (and {} more)", remark.message, counted(more, "time"));
     }
     kept
 }

@@ -63,9 +63,9 @@ fn report_unknown(unknown: &mut [(&str, &String, u32)], remarks: &mut Remarks) {
     unknown.sort_by_cached_key(|(name, _, _)| super::types::natural(name));
     let Some((_, file, line)) = unknown.first().copied() else { return };
     let names = hostlist::compress(unknown.iter().map(|(name, _, _)| *name));
-    let message = format!("no dump describes {names}: left out, since links are not known");
+    let message = format!("no dump describes {names}: links are not known");
     let help = "add their nvidia-smi topo -m output, or give --hosts if one dump stands for all";
-    let reason = Diagnostic::warning("host", message).at(line, 0).help(help);
+    let reason = Diagnostic::error("host", message).at(line, 0).help(help);
     remarks.push((file.clone(), reason));
 }
 

@@ -1,6 +1,6 @@
 //! From hosts to host types: hosts that are alike are one type, and those that differ from their peers are named.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bandpilot_core::{Cluster, Host, HostType, HostTypeId, Links, Nic};
 
@@ -45,6 +45,7 @@ pub(super) fn cluster(
         return None;
     };
     compare(&mut groups, remarks);
+    report_no_nics(&groups, options, remarks);
     name_types(&mut groups);
     Some(assemble(groups, gathered, options))
 }
@@ -139,41 +140,125 @@ fn compare(groups: &mut Vec<Group>, remarks: &mut Remarks) {
         }
         let reference = groups[usual].kind.clone();
         let peers = groups[usual].names();
+        let mut different: BTreeMap<String, OddKinds> = BTreeMap::new();
+        let mut lacking: BTreeMap<Vec<usize>, Vec<Odd>> = BTreeMap::new();
         for at in of_model.into_iter().skip(1) {
             if let Some(missing) = missing_nics(&groups[at].kind, &reference) {
                 let members = std::mem::take(&mut groups[at].members);
                 for (host, _) in members {
-                    report_nics(&host, &missing, &reference, &peers, remarks);
+                    lacking.entry(missing.clone()).or_default().push(Odd::new(&host));
                     groups[usual].members.push((host, missing.clone()));
                 }
                 continue;
             }
             let what = differences(&groups[at].kind, &reference).join("; ");
-            for (host, _) in &groups[at].members {
-                let message = format!("{} differs from its peers {peers}: {what}", host.name);
-                let help = "it becomes a type of its own; check the host";
-                let reason = Diagnostic::warning("host", message).at(host.line, 0).help(help);
-                remarks.push((host.file.clone(), reason));
-            }
+            let hosts = groups[at].members.iter().map(|(host, _)| Odd::new(host));
+            different.entry(what).or_default().kind(hosts);
+        }
+        for (what, hosts) in different {
+            hosts.report(&what, &peers, remarks);
+        }
+        for (missing, hosts) in lacking {
+            report_nics(hosts, &missing, &reference, &peers, remarks);
         }
         groups[usual].members.sort_by_cached_key(|(host, _)| natural(&host.name));
     }
     groups.retain(|group| !group.members.is_empty());
 }
 
+/// A host that is not like its peers.
+struct Odd {
+    name: String,
+    file: String,
+    line: u32,
+}
+
+impl Odd {
+    fn new(host: &Resolved) -> Self {
+        Self { name: host.name.clone(), file: host.file.clone(), line: host.line }
+    }
+}
+
+/// Hosts that differ from their peers in the same words, of one or more kinds.
+#[derive(Default)]
+struct OddKinds {
+    hosts: Vec<Odd>,
+    kinds: usize,
+}
+
+impl OddKinds {
+    /// Adds the hosts of one kind.
+    fn kind(&mut self, hosts: impl Iterator<Item = Odd>) {
+        self.hosts.extend(hosts);
+        self.kinds += 1;
+    }
+
+    fn report(self, what: &str, peers: &str, remarks: &mut Remarks) {
+        let help = match (self.hosts.len(), self.kinds) {
+            (1, _) => "it becomes a type of its own; check the host".to_owned(),
+            (_, 1) => "they become a type of their own; check the hosts".to_owned(),
+            (_, kinds) => format!("they become {kinds} types of their own; check the hosts"),
+        };
+        let (differ, its) =
+            if self.hosts.len() == 1 { ("differs", "its") } else { ("differ", "their") };
+        remark_on(self.hosts, "host", &help, remarks, |names| {
+            format!("{names} {differ} from {its} peers {peers}: {what}")
+        });
+    }
+}
+
 fn report_nics(
-    host: &Resolved,
+    hosts: Vec<Odd>,
     missing: &[usize],
     reference: &HostType,
     peers: &str,
     remarks: &mut Remarks,
 ) {
-    let names: Vec<&str> = missing.iter().map(|at| reference.nics[*at].name.as_str()).collect();
-    let message =
-        format!("{} lacks NIC {} that its peers {peers} have", host.name, names.join(", "));
-    let help = "it is written as unhealthy_nics; check the host";
-    let reason = Diagnostic::warning("NIC", message).at(host.line, 0).help(help);
-    remarks.push((host.file.clone(), reason));
+    let nics: Vec<&str> = missing.iter().map(|at| reference.nics[*at].name.as_str()).collect();
+    let nics = nics.join(", ");
+    let (lack, its, check) = match hosts.len() {
+        1 => ("lacks", "its", "check the host"),
+        _ => ("lack", "their", "check the hosts"),
+    };
+    let help = format!("it is written as unhealthy_nics; {check}");
+    remark_on(hosts, "NIC", &help, remarks, |names| {
+        format!("{names} {lack} NIC {nics} that {its} peers {peers} have")
+    });
+}
+
+/// One warning about several hosts, at the first of them.
+fn remark_on(
+    mut hosts: Vec<Odd>,
+    field: &str,
+    help: &str,
+    remarks: &mut Remarks,
+    message: impl Fn(&str) -> String,
+) {
+    hosts.sort_by_cached_key(|host| natural(&host.name));
+    let names = hostlist::compress(hosts.iter().map(|host| host.name.as_str()));
+    let Some(first) = hosts.into_iter().next() else { return };
+    let reason = Diagnostic::warning(field, message(&names)).at(first.line, 0).help(help);
+    remarks.push((first.file, reason));
+}
+
+/// Hosts without a NIC would be taken to be slow, and a rate that was given goes nowhere.
+fn report_no_nics(groups: &[Group], options: &ClusterOptions, remarks: &mut Remarks) {
+    let without = groups.iter().filter(|group| group.kind.nics.is_empty());
+    let hosts = without.flat_map(|group| group.members.iter().map(|(host, _)| Odd::new(host)));
+    let hosts: Vec<Odd> = hosts.collect();
+    if hosts.is_empty() {
+        return;
+    }
+    let help = "say --rails --nic-gbit-per-s RATE if each GPU has a NIC of its own";
+    remark_on(hosts, "NIC", help, remarks, |names| {
+        format!("{names}: no NIC is known; taken to have one 10 Gbit/s Ethernet card")
+    });
+    if options.nic_gbit_per_s.is_some() && groups.iter().all(|group| group.kind.nics.is_empty()) {
+        let message = "not used, since no NIC was found";
+        let help = "say --rails as well if each GPU has a NIC of its own";
+        let reason = Diagnostic::warning("--nic-gbit-per-s", message).help(help);
+        remarks.push((String::new(), reason));
+    }
 }
 
 /// Indexes of the reference's NICs that `kind` lacks, if it is the reference otherwise.

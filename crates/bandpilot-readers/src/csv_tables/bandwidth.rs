@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bandpilot_core::{Collective, GpuMask, MAX_GPUS_PER_HOST, Measurement};
+use bandpilot_core::{Collective, GpuMask, MAX_GPUS_PER_HOST, Measurement, counted};
 
 use super::BUSBW;
 use crate::csv_lines::{Lines, Row};
@@ -50,13 +50,13 @@ pub(super) fn read(source: &str, lines: &Lines<'_>, options: &ImportOptions) -> 
         }
     }
     if import.skipped_rows > 0 {
-        let message = format!("{} rows of a single GPU are skipped", import.skipped_rows);
+        let message = format!("skipped: {} of a single GPU", counted(import.skipped_rows, "row"));
         let help = "one GPU communicates with nobody; the 0 in the table is no bandwidth";
         import.diagnostics.push(Diagnostic::note("", message).help(help));
     }
     if let Some(first) = without_bytes.first() {
         import.refused_rows += without_bytes.len();
-        let message = format!("{} rows have no message size", without_bytes.len());
+        let message = format!("no message size in {}", counted(without_bytes.len(), "row"));
         let help = "give it, for example --bytes 2GiB, or say --bytes unknown";
         import
             .diagnostics

@@ -20,6 +20,14 @@ pub(super) struct DeviceList {
 }
 
 impl DeviceList {
+    /// The highest rank that it names and how many GPUs therefore ran at least, whatever is missing; `None` if
+    /// nothing is to be told, as from several groups, whose ranks count on from one to the next.
+    pub(super) fn at_least(&self) -> Option<(&Rank, u64)> {
+        let highest = self.ranks.iter().max_by_key(|rank| rank.number)?;
+        let one_group = self.ranks.iter().all(|rank| rank.group == highest.group);
+        one_group.then(|| (highest, highest.number.saturating_add(1)))
+    }
+
     /// True if a rank stands in it twice.
     pub(super) fn has_rank_twice(&self) -> bool {
         let mut seen = BTreeSet::new();

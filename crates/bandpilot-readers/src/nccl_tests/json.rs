@@ -7,6 +7,7 @@
 //! | rccl-tests `-x FILE -Z json` | one object a row and place, as lines or as an array |
 //! | rccl-tests `-x FILE -Z csv` | no JSON, but the same rows and values |
 
+use bandpilot_core::counted;
 use serde_json::{Deserializer, Map, Value};
 
 use super::bus_id::BusId;
@@ -366,7 +367,8 @@ impl ByPlace {
     fn finish(self, mut scanned: Scanned) -> Scanned {
         scanned.tables.extend(self.tables);
         if let Some(first) = self.in_place.first() {
-            let message = format!("{} rows of in-place runs are left out", self.in_place.len());
+            let message =
+                format!("left out: {} of in-place runs", counted(self.in_place.len(), "row"));
             scanned.remarks.push(Diagnostic::note("inPlace", message).at(*first, 0));
         }
         scanned

@@ -37,7 +37,7 @@ mod settle;
 
 use std::collections::BTreeSet;
 
-use bandpilot_core::{Collective, Measurement};
+use bandpilot_core::{Collective, Measurement, counted};
 
 use crate::{Diagnostic, Import, ImportOptions, Severity};
 
@@ -157,7 +157,7 @@ fn checked_rows(
     let (too_slow, good): (Vec<Row>, Vec<Row>) =
         checked.good.into_iter().partition(|row| row.busbw.value == 0.0);
     let lines: Vec<u32> = too_slow.iter().map(|row| row.line).collect();
-    note_skipped(import, &lines, "that print a bandwidth of 0");
+    note_skipped(import, &lines, "with a printed bandwidth of 0");
     let note = |field: &str, message: String| Diagnostic::note(field, message).at(table.line, 0);
     if !checked.by_bandwidth && !good.is_empty() {
         let message = "no row is fast enough to check the number of ranks";
@@ -182,10 +182,10 @@ fn several_kinds(rows: &[Row]) -> Option<String> {
     })
 }
 
-fn note_skipped(import: &mut Import, lines: &[u32], what: &str) {
+fn note_skipped(import: &mut Import, lines: &[u32], why: &str) {
     let Some(first) = lines.first() else { return };
     import.skipped_rows += lines.len();
-    let message = format!("{} rows {what} are skipped", lines.len());
+    let message = format!("skipped: {} {why}", counted(lines.len(), "row"));
     import.diagnostics.push(Diagnostic::note("", message).at(*first, 0));
 }
 

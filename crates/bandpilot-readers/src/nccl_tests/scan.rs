@@ -1,6 +1,6 @@
 //! Sorting the lines of a log: tables with their device lists, and everything else.
 
-use bandpilot_core::Collective;
+use bandpilot_core::{Collective, counted};
 
 use super::devices::{DeviceList, rank_line};
 use super::header::{Columns, columns};
@@ -292,9 +292,9 @@ impl Scanner {
             lines.first().map(|first| Diagnostic::note("", message).at(*first, 0))
         };
         let ignored =
-            format!("{} lines that are no part of the output are ignored", self.ignored.len());
+            format!("ignored: {} besides the output", counted(self.ignored.len(), "line"));
         let joined =
-            format!("{} rows that other output had torn are put together", self.joined.len());
+            format!("put together: {} torn by other output", counted(self.joined.len(), "row"));
         let headless = "no header stands above these rows; they are read as the form since 2021";
         self.scanned.remarks.extend(note(&self.ignored, ignored));
         self.scanned.remarks.extend(note(&self.joined, joined));

@@ -42,6 +42,7 @@ pub(super) fn settle(
         Some(placement) => placement,
         None => whole_cluster(table, op, rows, options, &place, remarks)?,
     };
+    enough(table, &placement)?;
     if let Some(cluster) = options.cluster.as_deref() {
         check_hosts(&placement, table.line, cluster, options)?;
     }
@@ -50,6 +51,21 @@ pub(super) fn settle(
 
 fn gpus(placement: &[(String, GpuMask)]) -> usize {
     placement.iter().map(|(_, mask)| mask.count()).sum()
+}
+
+/// A device list that is not complete still tells how many GPUs there must be at least.
+fn enough(table: &Table, placement: &Placement) -> Result<(), Diagnostic> {
+    let Some((rank, least)) = table.devices.at_least() else { return Ok(()) };
+    if gpus(placement) as u64 >= least {
+        return Ok(());
+    }
+    let message = format!(
+        "the device list names rank {}, so {least} or more GPUs ran, but the placement has {}",
+        rank.number,
+        gpus(placement)
+    );
+    let help = "give all GPUs that ran with --placement";
+    Err(Diagnostic::error("placement", message).at(rank.line, 0).help(help))
 }
 
 /// The collective that file, caller or rows tell.

@@ -64,6 +64,18 @@ pub fn is_slurm(text: &str) -> bool {
     })
 }
 
+/// The line where the topologies of a `topology.yaml` begin, from 1; `None` for another text.
+pub fn topology_yaml(text: &str) -> Option<u32> {
+    let starts = |line: &str, keys: &[&str]| {
+        let bare = line.trim().trim_start_matches("- ").trim_start();
+        keys.iter().any(|key| bare.starts_with(key))
+    };
+    let of_tree = ["switch:", "switches:", "block:", "blocks:", "flat:", "torus3d:"];
+    text.lines().find(|line| starts(line, &of_tree))?;
+    let begins = (1_u32..).zip(text.lines()).find(|(_, line)| starts(line, &["topology:"]));
+    begins.map(|(line, _)| line)
+}
+
 /// Reads all lines that are about hosts, leaves and GPUs.
 ///
 /// ```

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bandpilot_core::{LinkClass, Links, MAX_GPUS_PER_HOST, switched_links};
+use bandpilot_core::{LinkClass, Links, MAX_GPUS_PER_HOST, counted, switched_links};
 
 use super::lines::Entry;
 use super::{NodeFacts, SlurmFile, hosts};
@@ -295,8 +295,8 @@ fn links(devices: &Devices, name: &str, diagnostics: &mut Vec<Diagnostic>) -> Op
     }
     if without > 0 {
         let message = format!(
-            "{name}: {} pairs have no NVLink, and gres.conf does not show PCIe paths: taken as SYS, the farthest",
-            without / 2
+            "{name}: no NVLink between {} of GPUs, and gres.conf does not show PCIe paths: taken as SYS, the farthest",
+            counted(without / 2, "pair")
         );
         let help = "give the host's nvidia-smi topo -m output";
         diagnostics.push(Diagnostic::warning("Links", message).at(devices.line, 0).help(help));

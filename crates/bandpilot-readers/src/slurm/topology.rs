@@ -1,12 +1,12 @@
-//! `topology.conf`.
+//! `topology.conf`, and what `scontrol show topology` prints: the same with levels.
 
 use super::lines::Entry;
 use super::{Leaf, SlurmFile, hosts};
 use crate::Diagnostic;
 use crate::near::nearest;
 
-const SWITCH_KEYS: [&str; 4] = ["switchname", "nodes", "switches", "linkspeed"];
-const BLOCK_KEYS: [&str; 2] = ["blockname", "nodes"];
+const SWITCH_KEYS: [&str; 5] = ["switchname", "nodes", "switches", "linkspeed", "level"];
+const BLOCK_KEYS: [&str; 4] = ["blockname", "nodes", "blockindex", "blocksize"];
 /// Most hosts that are named as standing under two leaves.
 const MAX_NAMED: usize = 20;
 
@@ -25,7 +25,10 @@ pub(super) fn read(
                 if entry.get("switches").is_some() {
                     upper = upper.or(Some(entry.line));
                 }
-                if entry.get("nodes").is_some() {
+                // scontrol lists the hosts of upper switches as well.
+                if entry.get("level").is_some_and(|level| level != "0") {
+                    upper = upper.or(Some(entry.line));
+                } else if entry.get("nodes").is_some() {
                     leaf(entry, "switchname", file, room, diagnostics);
                 } else if entry.get("switches").is_none() {
                     missing(entry, "the switch has neither Nodes nor Switches", diagnostics);

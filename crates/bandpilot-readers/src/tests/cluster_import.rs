@@ -220,7 +220,7 @@ fn one_dump_with_slurm_files_makes_a_cluster() {
     topo.txt:2: note: links: NVSwitch: every pair has NV18, which only a switch explains
     topology.conf:3: note: SwitchName: a cluster file knows leaves only: switches above them are not used
     topo.txt:2: note: --hosts: this one dump stands for 4 hosts
-    slurm.conf:2: warning: host: no dump describes h6: left out, since links are not known
+    slurm.conf:2: error: host: no dump describes h6: links are not known
       help: add their nvidia-smi topo -m output, or give --hosts if one dump stands for all
     topology.conf:2: warning: host: no dump describes h5: left out
       help: add their dumps, or give --hosts if one dump stands for all
@@ -288,10 +288,72 @@ fn gres_conf_alone_is_enough_if_it_has_links() {
     let unknown = import(&[file("gres.conf", plain)], &options());
     assert!(unknown.cluster.is_none() && unknown.has_errors());
     assert!(
-        said(&unknown).contains("gres.conf:1: warning: host: no dump describes h[1-2]: left out"),
+        said(&unknown).contains("gres.conf:1: error: host: no dump describes h[1-2]: links"),
         "{}",
         said(&unknown)
     );
+    let some = format!("{text}NodeName=h[7-8] Name=gpu Type=h100 File=/dev/nvidia[0-3]\n");
+    let imported = import(&[file("gres.conf", &some)], &told);
+    assert_eq!(cluster(&imported).hosts.len(), 2);
+    assert!(imported.has_errors());
+    assert!(
+        said(&imported).contains("gres.conf:5: error: host: no dump describes h[7-8]"),
+        "{}",
+        said(&imported)
+    );
+}
+
+#[test]
+fn hosts_without_nics_are_said() {
+    let text = "GPU 0: NVIDIA A100\n\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV4\t0-31\nGPU1\tNV4\t X \t0-31\n";
+    let sources = [in_folder("h1", text), in_folder("h2", text)];
+    let imported = import(&sources, &options());
+    insta::assert_snapshot!(said(&imported), @r"
+    d/h1.txt:2: warning: --gpu-model: the GPUs are 'A100', but 'H100' was given (and 1 time more)
+      help: leave --gpu-model out
+    d/h1.txt:2: warning: NIC: h[1-2]: no NIC is known; taken to have one 10 Gbit/s Ethernet card
+      help: say --rails --nic-gbit-per-s RATE if each GPU has a NIC of its own
+    all: warning: --nic-gbit-per-s: not used, since no NIC was found
+      help: say --rails as well if each GPU has a NIC of its own
+    ");
+    let silent = ClusterOptions { nic_gbit_per_s: None, ..options() };
+    assert!(!said(&import(&sources, &silent)).contains("--nic-gbit-per-s: not used"));
+    let rails = ClusterOptions { rails: true, ..options() };
+    assert!(!said(&import(&sources, &rails)).contains("NIC"));
+}
+
+#[test]
+fn hosts_that_differ_alike_are_one_remark() {
+    let (good, seven) = (dump(8, None, None), dump(7, None, None));
+    let (no_3, no_4) = (dump(8, None, Some(3)), dump(8, None, Some(4)));
+    let memory: String =
+        (1..=12).map(|h| format!("NodeName=h{h} RealMemory={}\n", 9000.max(8995 + h))).collect();
+    let mut sources: Vec<Source> =
+        (1..=8).map(|host| in_folder(&format!("h{host}"), &good)).collect();
+    for (name, text) in [("h9", &no_3), ("h10", &no_3), ("h11", &no_4), ("h12", &seven)] {
+        sources.push(in_folder(name, text));
+    }
+    let warnings = |sources: &[Source]| {
+        let imported = import(sources, &options());
+        cluster(&imported);
+        let lines = said(&imported);
+        let lines: Vec<&str> = lines.lines().filter(|line| !line.contains("note")).collect();
+        lines.join("\n")
+    };
+    insta::assert_snapshot!(warnings(&sources), @r"
+    d/h12.txt:2: warning: host: h12 differs from its peers h[1-8]: 7 GPUs, not 8
+      help: it becomes a type of its own; check the host
+    d/h9.txt:2: warning: NIC: h[9-10] lack NIC mlx5_3 that their peers h[1-8] have
+      help: it is written as unhealthy_nics; check the hosts
+    d/h11.txt:2: warning: NIC: h11 lacks NIC mlx5_4 that its peers h[1-8] have
+      help: it is written as unhealthy_nics; check the host
+    ");
+    sources.truncate(8);
+    sources.push(file("slurm.conf", &memory));
+    insta::assert_snapshot!(warnings(&sources), @r"
+    d/h6.txt:2: warning: host: h[6-8] differ from their peers h[1-5]: another amount of memory
+      help: they become 3 types of their own; check the hosts
+    ");
 }
 
 #[test]
@@ -424,6 +486,23 @@ fn a_leaf_map_and_one_dump_for_all() {
         "{}",
         said(&two)
     );
+}
+
+#[test]
+fn texts_that_are_not_read_are_named() {
+    let yaml = "---\n- topology: main\n  tree:\n    switches:\n      - switch: s1\n        nodes: h[1-2]\n";
+    let dump = dump(4, None, None);
+    let wide: Vec<u8> = dump.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let wide = String::from_utf8_lossy(&wide);
+    let imported = import(&[file("topology.yaml", yaml), file("w.txt", &wide)], &on("h1"));
+    insta::assert_snapshot!(said(&imported), @r"
+    topology.yaml:2: error: Slurm's topology.yaml is not read
+      help: give Slurm's topology.conf, the output of scontrol show topology, or a table of node,ASW
+    w.txt:1: error: the text is UTF-16, not UTF-8
+      help: it may be from PowerShell; convert it with iconv -f UTF-16 -t UTF-8
+    ");
+    let old = import(&[file("h1.txt", &dump.replace('\n', "\r"))], &on("h1"));
+    assert_eq!(cluster(&old).gpu_count(), 4);
 }
 
 #[test]

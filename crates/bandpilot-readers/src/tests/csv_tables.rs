@@ -86,7 +86,7 @@ fn missing_sizes_are_one_error() {
     let import = read("t.csv", &text, &ImportOptions::default());
     assert!(import.refused && import.measurements.is_empty());
     assert_eq!(shown(&import).matches("error").count(), 1, "{}", shown(&import));
-    assert!(shown(&import).contains("t.csv:3: error: message_bytes: 2 rows have no message size"));
+    assert!(shown(&import).contains("t.csv:3: error: message_bytes: no message size in 2 rows"));
     for (bytes, expected) in [(MissingBytes::Unknown, None), (MissingBytes::Given(8), Some(8))] {
         let import = read("t.csv", &text, &ImportOptions { bytes, ..ImportOptions::default() });
         assert_eq!(import.measurements.iter().map(|m| m.bytes).collect::<Vec<_>>(), [expected; 2]);
@@ -107,7 +107,7 @@ fn the_file_as_a_whole_may_not_fit() {
         (read("t.csv", &text, &hosts(&["a", "b c"])), "hosts: 'b c' is not a host name"),
         (
             read("t.csv", &text.replace("message_bytes", "bytes"), &ImportOptions::default()),
-            "message_bytes: 1 rows have no message size",
+            "message_bytes: no message size in 1 row",
         ),
         (read("t.csv", "", &ImportOptions::default()), "the file is empty"),
         (

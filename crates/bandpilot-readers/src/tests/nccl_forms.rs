@@ -316,6 +316,26 @@ fn the_whole_cluster_is_inferred_from_the_number_of_ranks() {
     ");
 }
 
+#[test]
+fn an_incomplete_device_list_bounds_the_number_of_gpus() {
+    let list = "...\n#  Rank 15 Group  0 Pid 9 on x device  7 [0x01] NVIDIA H100\n";
+    let table = list.to_owned() + HEADER + &rows(Collective::SendRecv, 16, &[80.0, 123.4, 300.0]);
+    let few = read("o.txt", &table, &options("sendrecv", "h[1-3]:0-4"));
+    assert!(few.refused);
+    assert!(
+        shown(&few).contains("o.txt:2: error: placement: the device list names rank 15, so 16 or more GPUs ran, but the placement has 15"),
+        "{}",
+        shown(&few)
+    );
+    for enough in ["h[1-2]:0-7", "h[1-5]:0-3"] {
+        assert_eq!(read("o.txt", &table, &options("sendrecv", enough)).measurements.len(), 3);
+    }
+    // Ranks count on from group to group, so they say nothing about one of them.
+    let groups =
+        table.replacen("...\n", "#  Rank 0 Group  1 Pid 9 on x device  0 [0x01] H100\n", 1);
+    assert!(!read("o.txt", &groups, &options("sendrecv", "h1:0-7")).refused);
+}
+
 /// A document as `-J` of nccl-tests writes it: 8 GPUs, one process each unless told otherwise.
 fn document(per_process: u64) -> Value {
     let devices: Vec<Value> = (0..8 / per_process)
@@ -346,7 +366,7 @@ fn the_json_of_nccl_tests_is_read() {
     let import = told(&document(1));
     assert_eq!(values(&import), [20, 22, 24].map(|power| (1 << power, 175.875)));
     assert_eq!(crate::placement::format(&import.measurements[0].placement), "h1:0-7");
-    assert_eq!(shown(&import), "o.txt:1: note: 1 rows of size 0 are skipped");
+    assert_eq!(shown(&import), "o.txt:1: note: skipped: 1 row of size 0");
     // The document names only the first GPU of each process.
     let import = told(&document(4));
     assert_eq!(crate::placement::format(&import.measurements[0].placement), "h1:0-7");
@@ -451,7 +471,7 @@ fn the_files_of_rccl_tests_are_read() {
     {
         let import = read("o", text, &options("", place));
         assert_eq!(values(&import), [(size, 50.25 * 1.75)], "{}", shown(&import));
-        assert!(shown(&import).contains("1 rows of in-place runs are left out"));
+        assert!(shown(&import).contains("left out: 1 row of in-place runs"));
         let import = read("o", text, &options("", ""));
         assert!(
             import.refused && shown(&import).contains("its rows are of 8 GPUs"),

@@ -175,8 +175,8 @@ fn other_lines_are_counted_or_named() {
     let import = read("o.txt", &text, &options("all_reduce", ""));
     assert_eq!(import.measurements.len(), 2);
     insta::assert_snapshot!(shown(&import), @r"
-    o.txt:21: note: 1 lines that are no part of the output are ignored
-    o.txt:22: note: 1 rows of size 0 are skipped
+    o.txt:21: note: ignored: 1 line besides the output
+    o.txt:22: note: skipped: 1 row of size 0
     o.txt:25: warning: rows were left out here
     o.txt:26: warning: #wrong: the test itself reports wrong results
     ");

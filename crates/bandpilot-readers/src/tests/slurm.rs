@@ -23,6 +23,17 @@ fn leaves_of_a_tree() {
 }
 
 #[test]
+fn the_output_of_scontrol_has_levels() {
+    let text = "SwitchName=s0 Level=0 LinkSpeed=1 Nodes=h[1-2]\nSwitchName=s1 Level=0 LinkSpeed=1 Nodes=h[3-4]\nSwitchName=top Level=1 LinkSpeed=1 Nodes=h[1-4] Switches=s[0-1]\n";
+    let found = read(text);
+    assert_eq!(found.value.leaves["h4"].name, "s1");
+    assert_eq!(
+        shown(&found),
+        "f:3: note: SwitchName: a cluster file knows leaves only: switches above them are not used"
+    );
+}
+
+#[test]
 fn blocks_take_the_place_of_leaves() {
     let read = read("BlockName=b1 Nodes=n[01-18]\nBlockName=b2 Nodes=n[19-36]\nBlockSizes=18\n");
     assert_eq!(shown(&read), "f:1: note: BlockName: blocks take the place of leaf switches");
@@ -67,7 +78,7 @@ fn gpus_and_links_of_gres_conf() {
     let pair = "NodeName=a1 Name=gpu Type=a6000 File=/dev/nvidia0 Links=-1,4,0\nNodeName=a1 Name=gpu Type=a6000 File=/dev/nvidia1 Links=4,-1,0\nNodeName=a1 Name=gpu Type=a6000 File=/dev/nvidia2 Links=0,0,-1\n";
     let pair = read(pair);
     assert!(
-        shown(&pair).contains("f:1: warning: Links: a1: 2 pairs have no NVLink"),
+        shown(&pair).contains("f:1: warning: Links: a1: no NVLink between 2 pairs of GPUs"),
         "{}",
         shown(&pair)
     );

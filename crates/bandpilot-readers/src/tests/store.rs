@@ -39,6 +39,21 @@ fn the_same_file_twice_adds_nothing() {
 }
 
 #[test]
+fn what_was_piped_in_is_of_any_file() {
+    let named = measurement(3, 9.5);
+    let piped = Measurement { source: STDIN.to_owned(), ..named.clone() };
+    for (first, then) in [(&named, &piped), (&piped, &named)] {
+        let store = append_text("", std::slice::from_ref(first)).unwrap();
+        let again = append_text(&store.text, std::slice::from_ref(then)).unwrap();
+        assert_eq!((again.added, again.already_present), (0, 1));
+    }
+    let store = append_text("", &[named.clone(), piped]).unwrap();
+    assert_eq!(store.added, 1);
+    let other = Measurement { source: "other".to_owned(), ..named };
+    assert_eq!(append_text(&store.text, &[other]).unwrap().added, 1);
+}
+
+#[test]
 fn a_torn_tail_is_reported_and_never_glued() {
     let whole = append_text("", &[measurement(4, 1.5), measurement(5, 2.5)]).unwrap().text;
     for cut in 0..whole.len() {

@@ -1,6 +1,8 @@
 //! From cells to links: what a cut dump still says, and whether NVSwitch joins the GPUs.
 
-use bandpilot_core::{LinkClass, Links, only_a_switch_explains, shares_nvlinks, switched_links};
+use bandpilot_core::{
+    LinkClass, Links, counted, only_a_switch_explains, shares_nvlinks, switched_links,
+};
 
 use super::table::Table;
 use crate::Diagnostic;
@@ -77,8 +79,8 @@ fn fill(
     match alike {
         Some(class @ LinkClass::Nv(links)) if reached && only_a_switch_explains(links, gpus) => {
             let message = format!(
-                "{} links, {label_a} to {label_b} first, are not in the dump; all others are {class}, which only NVSwitch explains: taken to be the same",
-                unknown.len()
+                "the dump lacks {}, {label_a} to {label_b} first; all others are {class}, which only NVSwitch explains: taken to be the same",
+                counted(unknown.len(), "link")
             );
             diagnostics.push(
                 Diagnostic::warning("links", message)
@@ -89,8 +91,8 @@ fn fill(
         }
         _ => {
             let message = format!(
-                "the dump is cut: {} links, {label_a} to {label_b} first, are not in it",
-                unknown.len()
+                "the dump is cut: it lacks {}, {label_a} to {label_b} first",
+                counted(unknown.len(), "link")
             );
             let help = "run nvidia-smi topo -m again and keep all of it";
             diagnostics.push(Diagnostic::error("links", message).at(table.last_line, 0).help(help));

@@ -7,7 +7,7 @@
 //! * If no NIC is near any GPU, each NIC serves the GPUs on its NUMA node (NODE); a single NIC serves all. Several
 //!   NICs that are SYS to all GPUs are refused, since nothing tells which of them a GPU uses.
 
-use bandpilot_core::{GpuMask, LinkClass};
+use bandpilot_core::{GpuMask, LinkClass, counted};
 
 use super::table::Table;
 use super::{DumpNic, TopoOptions};
@@ -108,8 +108,8 @@ fn columns(
     }
     if let Some(first) = unknown.first() {
         let message = format!(
-            "the dump is cut: {} links between GPUs and NICs, {first} first, are not in it",
-            unknown.len()
+            "the dump is cut: it lacks {} between GPUs and NICs, {first} first",
+            counted(unknown.len(), "link")
         );
         let help = "run nvidia-smi topo -m again and keep all of it; if every GPU has one NIC of its own, say --rails";
         diagnostics.push(Diagnostic::error("NIC", message).at(table.last_line, 0).help(help));

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::cli::Evaluate;
 use crate::exit::{Code, Failure};
 use crate::io::read_text;
-use crate::output::{Done, Output, table, write_table};
+use crate::output::{Done, Output, counted, table, write_table};
 
 /// Scores all policies.
 ///
@@ -71,8 +71,10 @@ impl Output for Evaluated {
         writeln!(w, "cluster {}, truth {}", report.cluster, report.truth)?;
         writeln!(
             w,
-            "seed {}, {} training vectors, {} cases per number of GPUs (2 to 31)",
-            report.seed, report.train, report.repeats
+            "seed {}, {}, {} per number of GPUs (2 to 31)",
+            report.seed,
+            counted(report.train, "training vector"),
+            counted(report.repeats, "case")
         )?;
         if report.train == 0 {
             writeln!(
@@ -95,8 +97,9 @@ impl Output for Evaluated {
             }
             writeln!(
                 w,
-                "\n{}: per cent of the exact optimum over {} cases",
-                mode.mode, mode.cases
+                "\n{}: per cent of the exact optimum over {}",
+                mode.mode,
+                counted(mode.cases, "case")
             )?;
             write_table(w, &rows)?;
             if let Some(ours) = mode.policies.first() {

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use bandpilot_core::Collective;
 use bandpilot_model::cross_validation::Errors;
 use bandpilot_model::fit::Stage;
 use bandpilot_model::model::BandwidthModel;
@@ -15,28 +14,24 @@ use serde_json::{Value, json};
 use crate::cli::Fit;
 use crate::commands::ground::{self, Remarks};
 use crate::exit::{Code, Failure};
-use crate::io::{read_text, replace};
-use crate::output::{Done, Output, remark_json, table, write_table};
+use crate::io::{is_special, read_text, replace};
+use crate::output::{Done, Output, counted, remarks_json, table, write_table};
 
 /// Fits a model and writes it.
 ///
 /// # Errors
 /// If a file cannot be read, written or used, or no measurement fits the cluster.
 pub fn fit(args: &Fit) -> Result<Done, Failure> {
-    let op: Collective = args.op.parse().map_err(|error| {
-        let reason = Diagnostic::error("", format!("{error}"));
-        Failure::new(Code::Usage, "--op", reason)
-    })?;
     let mut remarks = Remarks::new();
     let cluster = ground::cluster(&args.cluster, &mut remarks)?;
     let name = args.measurements.display().to_string();
     let read = store::parse(&read_text(&args.measurements)?);
     let measurements = ground::settle(read, &name, Code::BadInput, &mut remarks)?;
     let options = FitOptions {
-        collective: op,
+        collective: args.op,
         description: format!(
-            "fitted on {} readings for cluster {}",
-            measurements.len(),
+            "fitted on {} for cluster {}",
+            counted(measurements.len(), "reading"),
             cluster.name
         ),
         folds: args.folds as usize,
@@ -57,9 +52,11 @@ pub fn fit(args: &Fit) -> Result<Done, Failure> {
         Failure::new(Code::BadInput, &name, Diagnostic::error("", error.to_string()).help(help))
     })?;
     if let Some(first) = &report.first_unknown {
+        let (name_them, they_are) =
+            if report.unknown == 1 { ("names", "it is") } else { ("name", "they are") };
         let message = format!(
-            "{} readings name hosts or GPUs that the cluster lacks (first: {first}); they are left out",
-            report.unknown
+            "{} {name_them} hosts or GPUs that the cluster lacks (first: {first}); {they_are} left out",
+            counted(report.unknown, "reading")
         );
         remarks.push((name, Diagnostic::warning("", message)));
     }
@@ -76,7 +73,7 @@ pub fn fit(args: &Fit) -> Result<Done, Failure> {
 
 /// Writes the model, but over no file that is something else: a store or a cluster file would be lost.
 fn replace_model(path: &Path, text: &str) -> Result<(), Failure> {
-    let there = path.exists().then(|| read_text(path)).transpose()?;
+    let there = (path.exists() && !is_special(path)).then(|| read_text(path)).transpose()?;
     let foreign = |old: &String| {
         !old.trim().is_empty()
             && bandpilot_model::file::read(old).is_err_and(|e| e.field != "version")
@@ -119,8 +116,11 @@ impl Output for Fitted {
         let report = &self.report;
         writeln!(
             w,
-            "{}: {} readings used: {} subsets inside hosts, {} sets across hosts",
-            self.out, report.used, report.local_sets, report.cross_sets
+            "{}: {} used: {} inside hosts, {} across hosts",
+            self.out,
+            counted(report.used, "reading"),
+            counted(report.local_sets, "subset"),
+            counted(report.cross_sets, "set")
         )?;
         for (count, what) in [
             (report.other_collective, "of another collective"),
@@ -209,8 +209,7 @@ impl Output for Fitted {
                 "latency_per_rank_us": physics.latency_per_rank_us,
                 "tree_half_bytes": physics.tree_half_bytes,
             },
-            "diagnostics":
-                self.remarks.iter().map(|(file, r)| remark_json(file, r)).collect::<Vec<_>>(),
+            "diagnostics": remarks_json(&self.remarks),
         })
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use bandpilot_core::{Measurement, format_bytes, parse_bytes};
+use bandpilot_core::{Cluster, GpuMask, Measurement, format_bytes, parse_bytes};
 use bandpilot_readers::coverage::{Outlier, Summary, summarise};
 use bandpilot_readers::{
     Diagnostic, Import, ImportOptions, MissingBytes, Severity, placement, store,
@@ -16,7 +16,7 @@ use crate::cli::{MeasureImport, MeasureShow};
 use crate::commands::ground;
 use crate::exit::{Code, Failure};
 use crate::io::{append_locked, read_text};
-use crate::output::{Done, Output, remark_json, table, write_table};
+use crate::output::{Done, Output, counted, remark_json, table, write_table};
 
 /// Imports benchmark results into a store.
 ///
@@ -25,12 +25,14 @@ use crate::output::{Done, Output, remark_json, table, write_table};
 /// store cannot be written; then nothing is written.
 pub fn import(args: &MeasureImport) -> Result<Done, Failure> {
     let mut remarks = Vec::new();
-    let mut options = options(args)?;
-    if let Some(path) = &args.cluster {
-        options.cluster = Some(Arc::new(ground::cluster(path, &mut remarks)?));
-    }
+    let options = options(args, &mut remarks)?;
     let mut files = Vec::new();
     for path in &args.files {
+        if path.is_dir() {
+            let reason = Diagnostic::error("", "is a folder, not a file");
+            let reason = reason.help(format!("give its files: {}", path.join("*").display()));
+            return Err(Failure::new(Code::Io, &path.display().to_string(), reason));
+        }
         let text = read_text(path)?;
         let import = bandpilot_readers::import(&source_name(path), &text, &options);
         files.push((path.display().to_string(), import));
@@ -48,7 +50,9 @@ pub fn import(args: &MeasureImport) -> Result<Done, Failure> {
             .map_err(|reason| Failure::new(Code::BadInput, &name, reason))?;
         Ok((addition.text, (addition.added, addition.already_present)))
     })?;
-    let code = if refused { Code::Problems } else { Code::Ok };
+    // Whatever was said to be wrong, a script must be able to see, also where the rest was imported.
+    let wrong = refused || files.iter().any(|(_, import)| import.has_errors());
+    let code = if wrong { Code::Problems } else { Code::Ok };
     let output = Imported { store: name, files, added, already_present };
     Ok(Done { remarks, code, ..Done::ok(output) })
 }
@@ -75,24 +79,27 @@ fn check_names(options: &ImportOptions, all: &[Measurement]) -> Result<(), Failu
 fn source_name(path: &Path) -> String {
     match path.file_name() {
         Some(name) if path.as_os_str() != "-" => name.to_string_lossy().into_owned(),
-        _ => "stdin".to_owned(),
+        _ => store::STDIN.to_owned(),
     }
 }
 
-fn options(args: &MeasureImport) -> Result<ImportOptions, Failure> {
+fn options(
+    args: &MeasureImport,
+    remarks: &mut Vec<(String, Diagnostic)>,
+) -> Result<ImportOptions, Failure> {
     let usage = |argument: &str, message: String, help: &str| {
         Failure::new(Code::Usage, argument, Diagnostic::error("", message).help(help))
     };
     let mut options = ImportOptions::default();
+    if let Some(path) = &args.cluster {
+        options.cluster = Some(Arc::new(ground::cluster(path, remarks)?));
+    }
     if let Some(op) = &args.op {
         let op = op.parse().map_err(|error| usage("--op", format!("{error}"), ""))?;
         options.op = Some(op);
     }
     if let Some(text) = &args.placement {
-        let read = placement::by_name(text).into_result();
-        let (value, _) =
-            read.map_err(|reasons| Failure::all(Code::Usage, "--placement", reasons))?;
-        options.placement = Some(value);
+        options.placement = Some(given_placement(text, options.cluster.as_deref())?);
     }
     match args.bytes.as_deref() {
         None => {}
@@ -107,6 +114,24 @@ fn options(args: &MeasureImport) -> Result<ImportOptions, Failure> {
         options.set_hosts(text).map_err(|reason| Failure::new(Code::Usage, "--hosts", reason))?;
     }
     Ok(options)
+}
+
+/// Where the user says that it ran; a host without GPUs means its healthy ones, if a cluster tells them.
+fn given_placement(
+    text: &str,
+    cluster: Option<&Cluster>,
+) -> Result<Vec<(String, GpuMask)>, Failure> {
+    let read = match cluster {
+        Some(cluster) => placement::by_name_on(text, cluster),
+        None => placement::by_name(text),
+    };
+    let (value, _) = read.into_result().map_err(|mut reasons| {
+        for reason in reasons.iter_mut().filter(|r| r.message.ends_with(" has no GPUs")) {
+            reason.help += ", or give --cluster, which tells the GPUs of a host";
+        }
+        Failure::all(Code::Usage, "--placement", reasons)
+    })?;
+    Ok(value)
 }
 
 /// The failure of an import: everything that was said about the refused files.
@@ -147,7 +172,11 @@ impl Output for Imported {
         }
         write_table(w, &rows)?;
         let Self { store, added, already_present, .. } = self;
-        writeln!(w, "{store}: {added} measurements added, {already_present} were there already")
+        writeln!(
+            w,
+            "{store}: {} added, {already_present} there already",
+            counted(*added, "measurement")
+        )
     }
 
     fn json(&self) -> Value {
@@ -208,7 +237,7 @@ fn size(bytes: Option<u64>) -> String {
 impl Output for Covered {
     fn human(&self, w: &mut dyn Write) -> io::Result<()> {
         let summary = &self.summary;
-        writeln!(w, "{} measurements", summary.measurements)?;
+        writeln!(w, "{}", counted(summary.measurements, "measurement"))?;
         if !summary.counts.is_empty() {
             let header = ["COLLECTIVE", "SIZE", "HOSTS", "GPUS", "MEASUREMENTS", "PLACEMENTS"];
             let mut counts = table(&header);
@@ -234,8 +263,11 @@ impl Output for Covered {
             None => writeln!(w, "no placement was measured twice: run-to-run noise is unknown")?,
             Some(noise) => writeln!(
                 w,
-                "{} placements were measured more than once; their readings are {:.1} % apart on average, {:.1} % at worst",
-                noise.repeated,
+                "{} measured more than once; readings are {:.1} % apart on average, {:.1} % at worst",
+                match noise.repeated {
+                    1 => "1 placement was".to_owned(),
+                    many => format!("{many} placements were"),
+                },
                 100.0 * noise.mean,
                 100.0 * noise.worst
             )?,
@@ -297,7 +329,7 @@ fn write_outliers(w: &mut dyn Write, outliers: &[Outlier]) -> io::Result<()> {
             format!("{}:{}", m.source, m.line),
         ]);
     }
-    writeln!(w, "{} readings do not fit their peers; measure them again", outliers.len())?;
+    writeln!(w, "not like its peers: {}; measure again", counted(outliers.len(), "reading"))?;
     write_table(w, &rows)
 }
 

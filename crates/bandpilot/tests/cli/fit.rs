@@ -53,7 +53,7 @@ fn wrong_arguments_write_no_model() {
     let line = r#"{"op":"all_reduce","bytes":8,"placement":"a1:0-3","busbw_gbytes_per_s":-1,"source":"t","line":4}"#;
     fs::write(path.join("negative"), format!("# bandpilot measurements v1\n{line}\n")).unwrap();
     for (option, value, code, part) in [
-        ("--op", "all", 2, "--op: error: 'all' is not a collective"),
+        ("--op", "all", 2, "'all' is not a collective"),
         ("--folds", "-1", 2, "error: "),
         ("--folds", "101", 2, "error: invalid value '101' for '--folds <K>'"),
         ("--measurements", "none", 5, "none: error: failed to read it"),

@@ -13,9 +13,13 @@ use crate::cluster::GOOD;
 use crate::{docs_folder, folder_with, repository, run};
 
 /// Objects whose keys are data, and what the pages call those keys.
-const BY_NAME: [(&str, &str); 7] = [
+const BY_NAME: [(&str, &str); 11] = [
     ("placement", "HOST"),
     ("alternatives[].placement", "HOST"),
+    ("compared[].placement", "HOST"),
+    ("flat.placement", "HOST"),
+    ("better.placement", "HOST"),
+    ("spares", "HOST"),
     ("launch.environment", "HOST"),
     ("launch.torchrun", "HOST"),
     ("modes", "MODE"),
@@ -128,8 +132,13 @@ fn dispatch() {
         json(path, "dispatch --gpus 12"),
         json(
             path,
-            "dispatch --gpus 20 --cluster remark.toml --model model.json --state state.toml",
+            "dispatch --gpus 20 --cluster remark.toml --model model.json --state state.toml --protect 90%",
         ),
+        json(
+            path,
+            "dispatch --instances 2 --gpus-per-instance 1 --spare-hosts 1 --compare topo --uniform",
+        ),
+        json(path, "dispatch --gpus 1 --compare topo"),
     ];
     compare("dispatch-json.md", "Result", &values);
     let errors = [
@@ -138,6 +147,31 @@ fn dispatch() {
         json(path, "dispatch --gpus nine"),
     ];
     compare("dispatch-json.md", "Error", &errors);
+}
+
+#[test]
+fn parallel() {
+    let folder = prepared();
+    let path = folder.path();
+    let lab = "--cluster remark.toml --model model.json --state state.toml";
+    let values = [
+        json(path, &format!("dispatch --parallel tp=2,pp=2,dp=5 {lab} --protect 90%")),
+        json(path, "dispatch --parallel dp=2 --spare-hosts 1 --exclude h3,h4 --traffic dp=0"),
+    ];
+    compare("parallel-json.md", "Result", &values);
+}
+
+#[test]
+fn explain() {
+    let folder = prepared();
+    let path = folder.path();
+    let lab = "--cluster remark.toml --model model.json --state state.toml";
+    let values = [
+        json(path, &format!("explain --placement a1:0-3,a3:0 {lab}")),
+        json(path, &format!("explain --job train-a {lab}")),
+        json(path, "explain --placement h1:0"),
+    ];
+    compare("explain-json.md", "Result", &values);
 }
 
 #[test]
@@ -192,6 +226,7 @@ fn other_commands() {
     ];
     compare("json.md", "cluster import", &imported);
     compare("json.md", "cluster check", &[json(path, "cluster check remark.toml")]);
+    compare("json.md", "man", &[json(path, "man"), json(path, "man --dir pages")]);
     compare("json.md", "cluster show", &[json(path, "cluster show shown.toml")]);
 }
 

@@ -6,10 +6,13 @@ mod cluster;
 mod cluster_import;
 mod dispatch;
 mod evaluate;
+mod explain;
 mod fit;
 mod json_reference;
 mod measure;
 mod output;
+mod parallel;
+mod requests;
 mod simulate;
 mod transcripts;
 
@@ -69,6 +72,18 @@ fn run_json(folder: &Path, args: &[&str]) -> (i32, serde_json::Value) {
     assert_eq!(err, "", "{args:?}");
     let value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{args:?}: {e}\n{out}"));
     (code, value)
+}
+
+/// Runs a command that must fail with this exit code, for people and with `--json`; gives what it says to people and
+/// the error object.
+fn refused(folder: &Path, args: &[&str], code: i32) -> (String, serde_json::Value) {
+    let (is, out, err) = run(folder, args);
+    assert_eq!((is, out.as_str()), (code, ""), "{args:?}\n{err}");
+    assert!(err.contains("error: ") && !err.contains("panicked"), "{args:?}\n{err}");
+    let (is, mut answer) = run_json(folder, args);
+    assert_eq!(is, code, "{args:?}");
+    assert_eq!(answer.as_object().unwrap().len(), 1, "{answer}");
+    (err, answer["error"].take())
 }
 
 fn table(data: &Path, name: &str) -> PathBuf {

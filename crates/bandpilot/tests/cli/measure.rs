@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use crate::{bandpilot, folder_with, run, table};
+use crate::{bandpilot, docs_folder, folder_with, run, table};
 
 const TABLE: &str = "host,num_gpus,bitmask,gpus,message_bytes,busbw_GBps\nh1,2,5,0 2,1024,9.5\nh1,2,5,0 1,1024,9.5\nh1,1,1,0,1024,0\n";
 
@@ -33,14 +33,14 @@ fn real_tables_are_imported_once_and_summarised() {
     let folder = folder_with(&[]);
     let (code, out, err) = import_all(folder.path(), &data, &[]);
     assert_eq!((code, err.as_str()), (0, ""), "{err}");
-    assert!(out.contains("store.jsonl: 2982 measurements added, 0 were there already"), "{out}");
+    assert!(out.contains("store.jsonl: 2982 measurements added, 0 there already"), "{out}");
     let (_, out, _) = import_all(folder.path(), &data, &["--json"]);
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((json["added"].as_u64(), json["already_present"].as_u64()), (Some(0), Some(2982)));
     assert_eq!(json["files"][1]["skipped"], 16);
     let (code, out, err) = run(folder.path(), &["measure", "show", "store.jsonl"]);
     assert_eq!((code, err.as_str()), (0, ""));
-    assert!(out.contains("6 readings do not fit their peers"), "{out}");
+    assert!(out.contains("not like its peers: 6 readings"), "{out}");
     assert!(out.contains("H100_28:6-7"), "{out}");
     let (_, out, _) = run(folder.path(), &["measure", "show", "store.jsonl", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
@@ -55,7 +55,7 @@ fn a_refused_file_stops_everything_unless_told_otherwise() {
     let base = ["measure", "import", "t.csv", v100.as_str(), "--out", "s"];
     let (code, out, err) = run(folder.path(), &base);
     assert_eq!((code, out.as_str()), (3, ""));
-    assert!(err.contains("247 rows have no message size"), "{err}");
+    assert!(err.contains("no message size in 247 rows"), "{err}");
     assert!(!folder.path().join("s").exists());
     let (code, out, _) = run(folder.path(), &[&base[..], &["--json"]].concat());
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
@@ -65,10 +65,10 @@ fn a_refused_file_stops_everything_unless_told_otherwise() {
     assert_eq!(json["error"]["line"], 10);
     let (code, out, _) = run(folder.path(), &[&base[..], &["--keep-going"]].concat());
     assert_eq!(code, 6);
-    assert!(out.contains("s: 1 measurements added"), "{out}");
+    assert!(out.contains("s: 1 measurement added"), "{out}");
     let (code, out, _) = run(folder.path(), &[&base[..], &["--bytes", "unknown"]].concat());
-    assert_eq!(code, 0);
-    assert!(out.contains("s: 247 measurements added, 1 were there already"), "{out}");
+    assert_eq!(code, 6);
+    assert!(out.contains("s: 247 measurements added, 1 there already"), "{out}");
 }
 
 #[test]
@@ -76,9 +76,33 @@ fn refused_rows_are_named_and_counted() {
     let folder = folder_with(&[("t.csv", TABLE)]);
     let (code, out, _) =
         run(folder.path(), &["measure", "import", "t.csv", "--out", "s", "--hosts", "h1=x"]);
-    assert_eq!(code, 0);
+    assert_eq!(code, 6);
     assert!(out.contains("t.csv:3: error: bitmask: 5 is GPUs '0,2', but gpus says '0-1'"), "{out}");
     assert!(fs::read_to_string(folder.path().join("s")).unwrap().contains("\"x:0,2\""));
+}
+
+#[test]
+fn hosts_without_gpus_and_folders_are_told() {
+    let folder = docs_folder();
+    let import = |more: &[&str]| {
+        run(
+            folder.path(),
+            &[&["measure", "import", "--out", "s", "--op", "all_reduce"], more].concat(),
+        )
+    };
+    let (code, _, err) = import(&["slurm-42.out", "--placement", "a1,a2"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("'a1' has no GPUs") && err.contains("or give --cluster"), "{err}");
+    let told = ["--cluster", "cluster.toml", "--placement"];
+    let (code, _, err) = import(&[&["slurm-42.out"], &told[..], &["a1,zz"]].concat());
+    assert_eq!(code, 2);
+    assert!(err.contains("host 'zz' is not in cluster"), "{err}");
+    let (code, out, err) = import(&[&["slurm-42.out"], &told[..], &["a[1-4]"]].concat());
+    assert_eq!(code, 6, "{out}{err}");
+    assert!(out.contains("s: 4 measurements added"), "{out}");
+    let (code, _, err) = import(&["."]);
+    assert_eq!(code, 5);
+    assert!(err.contains("is a folder") && err.contains("help: give its files: ./*"), "{err}");
 }
 
 #[test]
@@ -101,6 +125,18 @@ fn nccl_tests_output_needs_what_it_does_not_say() {
     let (code, _, err) = run(folder.path(), &wrong);
     assert_eq!(code, 3);
     assert!(err.contains("busbw / algbw is"), "{err}");
+    let elided = field.join("coreweave-nccl-tests-README.md-L298.txt");
+    let elided = elided.to_string_lossy();
+    let base = ["measure", "import", &elided, "--out", "s", "--op", "all_reduce", "--placement"];
+    let (code, _, err) = run(folder.path(), &[&base[..], &["h[1-350]:0-3"]].concat());
+    assert_eq!(code, 3);
+    assert!(err.contains("names rank 1439, so 1440 or more GPUs ran"), "{err}");
+    assert_eq!(run(folder.path(), &[&base[..], &["h[1-360]:0-3"]].concat()).0, 0);
+    let cut = field.join("json-of-unmerged-pr318-TRUNCATED.json.txt");
+    let cut = cut.to_string_lossy();
+    let told = ["--op", "all_reduce", "--placement", "h1:0-7", "--keep-going"];
+    let args = [&["measure", "import", &cut, "--out", "s"], &told[..]].concat();
+    assert_eq!(run(folder.path(), &args).0, 6);
 }
 
 /// A cluster file of two hosts of eight H100 with these names and PCI bus ids.
@@ -145,7 +181,7 @@ fn a_cluster_file_settles_where_a_real_log_ran() {
     for part in [
         "note: op: all_reduce, the only collective with these numbers",
         "its rows are of 16 GPUs, which are all of the cluster",
-        "note: 6 rows that print a bandwidth of 0 are skipped",
+        "note: skipped: 6 rows with a printed bandwidth of 0",
         "s: 23 measurements added",
     ] {
         assert!(out.contains(part), "{part}: {out}");
@@ -231,11 +267,11 @@ fn a_torn_store_is_shown_and_mended() {
     let (code, _, err) = run(folder.path(), &["measure", "show", "s"]);
     assert_eq!(code, 0);
     assert!(err.contains("s:2: warning: the last line is torn"), "{err}");
-    assert_eq!(run(folder.path(), &["measure", "import", "t.csv", "--out", "s"]).0, 0);
+    assert_eq!(run(folder.path(), &["measure", "import", "t.csv", "--out", "s"]).0, 6);
     let text = fs::read_to_string(folder.path().join("s")).unwrap();
     assert!(text.contains("{\"op\":\"all_re#torn\n{\"op\":\"all_reduce\""), "{text}");
     let (_, out, err) = run(folder.path(), &["measure", "show", "s"]);
-    assert!(out.contains("1 measurements") && err.contains("s:2: note: a torn line"), "{out}{err}");
+    assert!(out.contains("1 measurement") && err.contains("s:2: note: a torn line"), "{out}{err}");
 }
 
 #[test]

@@ -68,3 +68,22 @@ fn completions_are_made_for_every_shell() {
         assert!(code == 0 && out.contains("bandpilot"), "{shell}");
     }
 }
+
+#[test]
+fn man_pages_are_printed_or_written() {
+    let folder = folder_with(&[]);
+    let (code, out, _) = run(folder.path(), &["man"]);
+    assert!(code == 0 && out.contains(".TH bandpilot 1"), "{out}");
+    let (code, out, err) = run(folder.path(), &["man", "--dir", "share/man1"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.starts_with("share/man1: ") && out.ends_with(" pages written\n"), "{out}");
+    let page = |name: &str| std::fs::read_to_string(folder.path().join("share/man1").join(name));
+    for name in ["bandpilot.1", "bandpilot-dispatch.1", "bandpilot-measure-import.1"] {
+        assert!(page(name).unwrap().contains(".SH SYNOPSIS"), "{name}");
+    }
+    assert!(page("bandpilot-dispatch.1").unwrap().contains("spare"));
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    crate::refused(folder.path(), &["man", "--dir", "file/below"], 5);
+    let (code, json) = crate::run_json(folder.path(), &["man", "--dir", "more"]);
+    assert!(code == 0 && json["written"][0] == "more/bandpilot.1", "{json}");
+}

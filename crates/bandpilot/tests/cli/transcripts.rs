@@ -2,7 +2,7 @@
 //!
 //! A block is a list of `$ command` lines, each followed by what the command prints: stderr, then
 //! stdout. `[..]` stands for anything in a line, a line `...` for any lines. Commands are `bandpilot`,
-//! `cat` and `echo $?`; a command that fails must be followed by `echo $?`. Each page has a folder of
+//! `cat` and `echo $?`; `> FILE` writes stdout into a file; a command that fails must be followed by `echo $?`. Each page has a folder of
 //! its own with the files of `docs/examples`, so that a later block finds what an earlier one wrote.
 //! From the first block with `$BANDPILOT_DATA` in it on, a page is skipped where the data is missing.
 //!
@@ -87,9 +87,17 @@ fn execute(folder: &Path, command: &str, before: i32, data: &str) -> (String, i3
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         ["bandpilot", ref args @ ..] => {
+            let (args, file) = match args {
+                [args @ .., ">", file] => (args, Some(file)),
+                _ => (args, None),
+            };
             let output = bandpilot(folder).args(args).output().unwrap();
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            let mut printed = text(&output.stderr) + &text(&output.stdout);
+            let mut printed = text(&output.stderr);
+            match file {
+                Some(file) => fs::write(folder.join(file), &output.stdout).unwrap(),
+                None => printed += &text(&output.stdout),
+            }
             if !data.is_empty() {
                 printed = printed.replace(data, "$BANDPILOT_DATA");
             }

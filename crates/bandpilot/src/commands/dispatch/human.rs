@@ -1,0 +1,108 @@
+//! The answer for people.
+
+use std::io::{self, Write};
+
+use bandpilot_core::format_bytes;
+use bandpilot_dispatch::answer::Valued;
+
+use super::Shown;
+use super::request::Size;
+use crate::commands::parts;
+use crate::output::{counted, table, write_table};
+
+/// Writes all of it.
+///
+/// # Errors
+/// If writing fails.
+pub fn write(shown: &Shown, w: &mut dyn Write) -> io::Result<()> {
+    let Shown { ground, answer, .. } = shown;
+    parts::write_head(w, ground, &[&shown.model])?;
+    write_title(shown, w)?;
+    parts::write_set(w, &ground.cluster, &answer.chosen.placement)?;
+    parts::write_worth(w, &answer.chosen, &answer.grounds)?;
+    if answer.chosen.placement.gpus() > 1 {
+        parts::write_certificate(w, answer, "")?;
+    }
+    parts::write_protection(w, shown.asked.request.protect, &answer.harm)?;
+    parts::write_spares(w, &ground.cluster, &answer.spares)?;
+    write_instances(shown, w)?;
+    write_alternatives(shown, w)?;
+    write_compared(shown, w)?;
+    parts::write_harm(w, &ground.state, &answer.harm)?;
+    parts::write_environment(w, &answer.launch)?;
+    parts::write_rank_order(w, &answer.launch)?;
+    parts::write_commands(w, &answer.launch)
+}
+
+fn write_title(shown: &Shown, w: &mut dyn Write) -> io::Result<()> {
+    let request = &shown.asked.request;
+    write!(w, "{}", counted(request.gpus, "GPU"))?;
+    if let Size::Instances { count, gpus } = shown.asked.size {
+        write!(w, " in {} of {gpus}", counted(count, "instance"))?;
+    }
+    writeln!(w, " for {} of {}", shown.collective, format_bytes(request.bytes))
+}
+
+fn write_instances(shown: &Shown, w: &mut dyn Write) -> io::Result<()> {
+    if shown.instances.is_empty() {
+        return Ok(());
+    }
+    let mut rows = table(&["INSTANCE", "HOST", "GPUS", "INSIDE"]);
+    for (number, instance) in shown.instances.iter().enumerate() {
+        rows.add_row([
+            number.to_string(),
+            shown.ground.cluster.host(instance.host).name.clone(),
+            instance.gpus.to_string(),
+            parts::gbytes(instance.inside.unwrap_or(0.0)),
+        ]);
+    }
+    writeln!(w)?;
+    write_table(w, &rows)
+}
+
+fn write_alternatives(shown: &Shown, w: &mut dyn Write) -> io::Result<()> {
+    let mut rows = table(&["ALTERNATIVE", "GPUS", "ISOLATED", "EFFECTIVE"]);
+    for (kind, set) in alternatives(shown) {
+        let same = set.placement == shown.answer.chosen.placement;
+        rows.add_row([
+            format!("{}{}", kind.replace('_', " "), if same { " (chosen)" } else { "" }),
+            set.placement.display(&shown.ground.cluster),
+            parts::gbytes(set.isolated),
+            parts::gbytes(set.effective),
+        ]);
+    }
+    if rows.row_count() > 0 {
+        writeln!(w)?;
+        write_table(w, &rows)?;
+    }
+    Ok(())
+}
+
+/// The other sets that the answer names.
+pub fn alternatives(shown: &Shown) -> impl Iterator<Item = (&'static str, &Valued)> {
+    let runner_up = shown.answer.runner_up.as_ref().map(|set| ("runner_up", set));
+    let compact = shown.answer.most_compact.as_ref().map(|set| ("most_compact", set));
+    runner_up.into_iter().chain(compact)
+}
+
+fn write_compared(shown: &Shown, w: &mut dyn Write) -> io::Result<()> {
+    if shown.compared.is_empty() {
+        return Ok(());
+    }
+    let header = ["RULE", "GPUS", "ISOLATED", "EFFECTIVE", "OF CHOSEN", "GREATEST LOSS", ""];
+    let mut rows = table(&header);
+    for rule in &shown.compared {
+        let of_chosen = shown.of_chosen(rule).map_or_else(|| "-".to_owned(), parts::per_cent);
+        rows.add_row([
+            rule.policy.name().to_owned(),
+            rule.set.placement.display(&shown.ground.cluster),
+            parts::gbytes(rule.set.isolated),
+            parts::gbytes(rule.set.effective),
+            of_chosen,
+            parts::per_cent(rule.greatest_loss),
+            if rule.meets_request { "" } else { "does not meet the request" }.to_owned(),
+        ]);
+    }
+    writeln!(w)?;
+    write_table(w, &rows)
+}
