@@ -216,7 +216,7 @@ pub struct MeasureImport {
     /// Names for the host columns of a table (h1,h2 or h[1-4]), or OLD=NEW to rename a host
     #[arg(long, value_name = "NAMES")]
     pub hosts: Option<String>,
-    /// Import what can be used even if a file is refused (then the exit code is 6)
+    /// Import what can be used even if a file is refused; the exit code is 6 if anything was
     #[arg(long)]
     pub keep_going: bool,
 }
