@@ -105,6 +105,14 @@ impl GpuMask {
         self.iter().take(n).fold(Self::EMPTY, |mask, i| mask.union(Self::single(i)))
     }
 
+    /// Number of subsets with exactly `n` GPUs.
+    pub fn subset_count(self, n: usize) -> u64 {
+        let (all, n) = (self.count() as u128, n as u128);
+        let Some(rest) = all.checked_sub(n) else { return 0 };
+        // At most 64 over 32, which 64 bits hold; what is in between needs a few more.
+        (0..n.min(rest)).fold(1_u128, |value, i| value * (all - i) / (i + 1)) as u64
+    }
+
     /// Every subset with exactly `n` GPUs, in ascending order of the bit pattern.
     pub fn subsets(self, n: usize) -> impl Iterator<Item = Self> {
         let bits: Vec<usize> = self.iter().collect();
@@ -204,6 +212,17 @@ impl fmt::Debug for GpuMask {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn subsets_are_as_many_as_counted() {
+        for gpus in 0..10 {
+            for n in 0..12 {
+                let mask = GpuMask::first(gpus);
+                assert_eq!(mask.subset_count(n), mask.subsets(n).count() as u64, "{gpus} {n}");
+            }
+        }
+        assert_eq!(GpuMask::first(64).subset_count(32), 1_832_624_140_942_590_534);
+    }
 
     #[test]
     fn parses_and_prints_ranges() {

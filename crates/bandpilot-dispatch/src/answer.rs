@@ -46,6 +46,14 @@ pub struct Grounds {
     pub bottleneck: String,
 }
 
+impl Valued {
+    /// A set with what it gets beside the running jobs.
+    pub fn of(scene: &Scene<'_>, placement: Placement) -> Self {
+        let worth = scene.effective(&placement);
+        Self { placement, isolated: worth.isolated, effective: worth.effective }
+    }
+}
+
 /// What a running job loses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Harm {
@@ -184,10 +192,7 @@ fn assemble(
             if bound > best.effective { (bound - best.effective) / bound } else { 0.0 }
         }),
         runner_up: runner_up.map(valued),
-        most_compact: meets(&compact, request).then(|| {
-            let worth = scene.effective(&compact);
-            Valued { placement: compact, isolated: worth.isolated, effective: worth.effective }
-        }),
+        most_compact: meets(&compact, request).then(|| Valued::of(scene, compact)),
         harm: harm(scene, state, &best.placement),
         spares: Placement::new(
             limits::spare_hosts(scene, scope, &best.placement)
@@ -242,7 +247,7 @@ pub(crate) fn harm(scene: &Scene<'_>, state: &ClusterState, set: &Placement) -> 
     scene.losses(set).into_iter().map(of).collect()
 }
 
-fn valued(found: Found) -> Valued {
+pub(crate) fn valued(found: Found) -> Valued {
     Valued { placement: found.placement, isolated: found.isolated, effective: found.effective }
 }
 

@@ -223,7 +223,7 @@ pub fn subsets(
     free: GpuMask,
     count: usize,
 ) -> (Vec<GpuMask>, bool) {
-    if binomial(free.count() as u64, count as u64) <= MOST_SUBSETS {
+    if free.subset_count(count) <= MOST_SUBSETS {
         return (free.subsets(count).collect(), true);
     }
     let gpus: Vec<usize> = free.iter().collect();
@@ -266,11 +266,6 @@ const fn link_rank(link: LinkClass) -> u32 {
         LinkClass::Pxb | LinkClass::Pix => 6,
         LinkClass::Nv(links) => 20 * links as u32,
     }
-}
-
-fn binomial(n: u64, k: u64) -> u64 {
-    let k = k.min(n - k.min(n));
-    (0..k).fold(1_u64, |value, i| value.saturating_mul(n - i) / (i + 1))
 }
 
 /// Drops subsets that another one of the same size beats or equals in every respect. Subsets that occur in measured sets,

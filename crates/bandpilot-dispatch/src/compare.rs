@@ -72,14 +72,16 @@ pub fn compare(
             Policy::Balanced => baselines::balanced(&scope.usable, request.gpus, unit),
             Policy::MostCompact => baselines::most_compact(&scope.usable, request.gpus, unit),
         };
-        let worth = scene.effective(&set);
-        let low = worth.effective * (1.0 - predictor.predict(&set).band);
+        let set = Valued::of(&scene, set);
+        let low = set.effective * (1.0 - predictor.predict(&set.placement).band);
         let fast_enough = request.min_busbw_gbytes_per_s.is_none_or(|floor| low >= floor);
         Compared {
             policy: *policy,
-            meets_request: meets(&set, request) && limits.allow(&set) && fast_enough,
-            greatest_loss: limits::greatest_loss(&scene.losses(&set)),
-            set: Valued { placement: set, isolated: worth.isolated, effective: worth.effective },
+            meets_request: meets(&set.placement, request)
+                && limits.allow(&set.placement)
+                && fast_enough,
+            greatest_loss: limits::greatest_loss(&scene.losses(&set.placement)),
+            set,
         }
     };
     Ok(policies.iter().map(compared).collect())

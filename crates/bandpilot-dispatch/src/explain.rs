@@ -1,7 +1,7 @@
 //! What a named set is worth, what holds it back, and what would be better.
 
 use bandpilot_core::{ClusterState, HostId, Placement, Request};
-use bandpilot_model::{Evidence, Predictor, VirtualMerge};
+use bandpilot_model::{Predictor, VirtualMerge};
 
 use crate::answer::{self, Answer, AnswerOptions, Grounds, Harm, Valued, grounds};
 use crate::scene::Scene;
@@ -44,11 +44,6 @@ impl Explained {
     pub fn gain(&self) -> Option<f64> {
         let best = self.better.as_ref().ok()?.chosen.effective;
         (self.set.effective > 0.0).then(|| (best / self.set.effective - 1.0).max(0.0))
-    }
-
-    /// What the prediction rests on.
-    pub fn evidence(&self) -> Evidence {
-        self.grounds.evidence
     }
 }
 
@@ -94,7 +89,6 @@ pub fn explain(
     options: AnswerOptions<'_>,
 ) -> Explained {
     let scene = Scene::new(predictor, &VirtualMerge, state);
-    let worth = scene.effective(set);
     let hosts = set.shares().iter().map(|(host, _)| part(&scene, state, set, *host)).collect();
     let request = Request { gpus: set.gpus(), ..request.clone() };
     Explained {
@@ -102,11 +96,7 @@ pub fn explain(
         hosts,
         harm: answer::harm(&scene, state, set),
         better: answer::dispatch(predictor, state, &request, options).map(Box::new),
-        set: Valued {
-            placement: set.clone(),
-            isolated: worth.isolated,
-            effective: worth.effective,
-        },
+        set: Valued::of(&scene, set.clone()),
     }
 }
 

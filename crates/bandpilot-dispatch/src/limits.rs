@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use bandpilot_core::{GpuMask, HostId, Placement, Request};
+use bandpilot_core::{GpuMask, HostId, Placement, Request, counted};
 
 use crate::scene::{Loss, Scene};
 use crate::scope::{Impossible, Scope};
@@ -73,9 +73,8 @@ impl<'s, 'a> Limits<'s, 'a> {
         }
         if self.spare_hosts > 0 {
             limits.push(format!(
-                "leaves {} spare host{} that could take over its largest share",
-                self.spare_hosts,
-                if self.spare_hosts == 1 { "" } else { "s" }
+                "leaves {} that could take over its largest share",
+                counted(self.spare_hosts, "spare host")
             ));
         }
         if let Some(loss) = self.least_loss.get() {

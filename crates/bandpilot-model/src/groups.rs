@@ -141,11 +141,8 @@ fn ways(gpus: usize, size: usize) -> u64 {
     let mut ways = 1_u64;
     let mut left = gpus;
     while left >= 2 * size {
-        let (n, k) = (left as u64 - 1, size as u64 - 1);
-        let mut choose = 1_u64;
-        for i in 0..k {
-            choose = choose.saturating_mul(n - i) / (i + 1);
-        }
+        // The lowest GPU with any others.
+        let choose = GpuMask::first(left - 1).subset_count(size - 1);
         ways = ways.saturating_mul(choose);
         left -= size;
     }

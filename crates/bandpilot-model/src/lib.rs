@@ -12,6 +12,7 @@ pub mod file;
 pub mod fit;
 pub mod groups;
 pub mod local;
+mod local_tables;
 pub mod model;
 mod optimise;
 pub mod physics;

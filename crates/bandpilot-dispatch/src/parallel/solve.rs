@@ -91,15 +91,26 @@ impl Ground<'_> {
         let lower_bound = inside.lower_bound.min(across.lower_bound);
         let mut steps = inside.steps + across.steps;
         let flat = self.flat_set(&flat_scene, 1, &search_options, &mut steps);
-        let in_groups =
-            self.flat_set(&flat_scene, request.multiple_of, &search_options, &mut steps);
-        let flat_plan = flat.as_ref().and_then(|set| self.layout_on(&set.placement, &mut steps));
+        let flat_plan = flat
+            .as_ref()
+            .and_then(|set| self.layout_on(&set.placement, &search_options, &mut steps));
         let flat_step = flat_plan.as_ref().map(|plan| plan.step);
         // Stages that were searched by themselves know no constraint on the whole, and not what running jobs lose. So
-        // whole sets that keep to these are laid out as well.
-        let whole = inside.plan.as_ref().map(|plan| plan.placement.clone());
-        let whole = whole.into_iter().chain(in_groups.map(|set| set.placement));
-        let others: Vec<Plan> = whole.filter_map(|set| self.layout_on(&set, &mut steps)).collect();
+        // whole sets that keep to these are laid out as well. Without pipelines the search has seen all of them.
+        let mut whole: Vec<Placement> = Vec::new();
+        if self.given.parallel.pipeline > 1 {
+            let unit = request.multiple_of;
+            let in_groups = self.flat_set(&flat_scene, unit, &search_options, &mut steps);
+            let flat = flat.as_ref().map(|set| &set.placement);
+            whole.extend(inside.plan.as_ref().map(|plan| plan.placement.clone()));
+            whole.extend(in_groups.map(|set| set.placement));
+            whole.dedup();
+            whole.retain(|set| Some(set) != flat);
+        }
+        let others: Vec<Plan> = whole
+            .iter()
+            .filter_map(|set| self.layout_on(set, &search_options, &mut steps))
+            .collect();
         let harm = |plan: &Plan| flat_scene.harm(&plan.placement);
         let plan = [inside.plan, across.plan, flat_plan]
             .into_iter()
@@ -424,14 +435,19 @@ impl Ground<'_> {
         }
         let outcome = search(scene, &scope, &request, options).ok()?;
         *steps += outcome.steps;
-        let set = outcome.best;
-        Some(Valued { placement: set.placement, isolated: set.isolated, effective: set.effective })
+        Some(answer::valued(outcome.best))
     }
 
     /// The best layout on just these GPUs, if the groups fit into them.
-    fn layout_on(&self, set: &Placement, steps: &mut u64) -> Option<Plan> {
+    fn layout_on(
+        &self,
+        set: &Placement,
+        options: &SearchOptions<'_>,
+        steps: &mut u64,
+    ) -> Option<Plan> {
         let only: Vec<GpuMask> = self.cluster.host_ids().map(|host| set.on(host)).collect();
-        let options = SearchOptions::default();
+        // The set as a whole is allowed already.
+        let options = SearchOptions { allowed: &|_| true, ..*options };
         let inside = self.pipelines_inside(&only, &options);
         let across = self.pipelines_across(&only, &options);
         *steps += inside.steps + across.steps;
