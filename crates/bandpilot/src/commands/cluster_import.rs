@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::cli::ClusterImport;
 use crate::exit::{Code, Failure};
 use crate::io::{files_of, read_text, replace, write_new};
-use crate::output::{Done, Output, remark_json};
+use crate::output::{Done, Output, counted, remark_json};
 
 /// Endings that are no part of a host's name.
 const ENDINGS: [&str; 6] = [".gz", ".txt", ".log", ".out", ".topo", ".dump"];
@@ -204,12 +204,11 @@ impl Output for Made {
             return write!(w, "{}", self.toml);
         };
         let cluster = &self.cluster;
-        let count = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
         let parts = [
-            count(cluster.hosts.len(), "host"),
-            count(cluster.host_types.len(), "host type"),
-            count(cluster.gpu_count(), "GPU"),
-            count(self.leaves(), "leaf switch").replace("switchs", "switches"),
+            counted(cluster.hosts.len(), "host"),
+            counted(cluster.host_types.len(), "host type"),
+            counted(cluster.gpu_count(), "GPU"),
+            counted(self.leaves(), "leaf switch").replace("switchs", "switches"),
         ];
         writeln!(w, "{out}: cluster '{}': {}", cluster.name, parts.join(", "))
     }
