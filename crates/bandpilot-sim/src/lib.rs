@@ -31,6 +31,7 @@ mod shape;
 mod workload;
 mod world;
 
+pub mod fill;
 pub mod orders;
 pub mod placements;
 pub mod policy;

@@ -14,6 +14,17 @@ impl ModelSet {
     pub const fn has(self, model: usize) -> bool {
         model < 64 && self.0 >> model & 1 == 1
     }
+
+    /// The models that a word stands for: any if it is empty, else those of that name without regard to case; `|` stands
+    /// between alternatives.
+    pub fn named(word: &str, models: &[String]) -> Self {
+        if word.is_empty() {
+            return Self::ANY;
+        }
+        let named = |name: &String| word.split('|').any(|w| w.trim().eq_ignore_ascii_case(name));
+        let bits = models.iter().enumerate().filter(|(_, name)| named(name));
+        Self(bits.fold(0, |set, (at, _)| set | 1 << at))
+    }
 }
 
 /// GPUs that a job asks for, in instances that must each stay inside one host.
@@ -148,11 +159,6 @@ impl Hosts {
     /// The models that a word stands for: any if it is empty, else those of that name without regard to case; `|` stands
     /// between alternatives.
     pub fn models_named(&self, word: &str) -> ModelSet {
-        if word.is_empty() {
-            return ModelSet::ANY;
-        }
-        let named = |name: &String| word.split('|').any(|w| w.trim().eq_ignore_ascii_case(name));
-        let bits = self.models.iter().enumerate().filter(|(_, name)| named(name));
-        ModelSet(bits.fold(0, |set, (at, _)| set | 1 << at))
+        ModelSet::named(word, &self.models)
     }
 }
