@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::orders::{By, Easy, Order, Skip, Srtf, Strict};
-use crate::placements::{BestFit, Counting, FewestHosts, FirstFit, PlacementRule, Random};
+use crate::placements::{BestFit, Counting, FewestHosts, Fgd, FirstFit, PlacementRule, Random};
 use crate::scheduler::Scheduler;
 use crate::setting::Setting;
 
@@ -63,7 +63,7 @@ pub const ORDERS: [OrderName; 6] = [
 ];
 
 /// All placement rules.
-pub const PLACEMENTS: [PlacementName; 6] = [
+pub const PLACEMENTS: [PlacementName; 7] = [
     PlacementName {
         name: "counting",
         summary: "only the number of idle GPUs counts",
@@ -88,6 +88,11 @@ pub const PLACEMENTS: [PlacementName; 6] = [
         name: "compact",
         summary: "the fewest hosts, split over what is left where need be",
         make: |_| Some(Box::new(FewestHosts::compact())),
+    },
+    PlacementName {
+        name: "fgd",
+        summary: "where fragmentation for the mix of the trace falls the most (FGD, ATC'23)",
+        make: |setting| Some(Box::new(Fgd::new(setting.workload))),
     },
     PlacementName {
         name: "random",

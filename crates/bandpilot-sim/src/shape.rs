@@ -40,6 +40,8 @@ pub struct Shape {
     pub stated: bool,
     /// Models that will do.
     pub models: ModelSet,
+    /// Thousandths of each GPU: 1000, or less for a job that shares a single one.
+    pub milli: u16,
 }
 
 impl Shape {
@@ -63,7 +65,18 @@ impl Shape {
             rest_gpus: gpus % instance_gpus,
             stated: true,
             models: ModelSet::ANY,
+            milli: 1000,
         }
+    }
+
+    /// A job that takes so many thousandths (1 to 999) of one GPU.
+    ///
+    /// ```
+    /// let shape = bandpilot_sim::Shape::of_share(250);
+    /// assert_eq!((shape.gpus(), shape.total_milli(), shape.size_gpus()), (1, 250, 0.25));
+    /// ```
+    pub fn of_share(milli: u16) -> Self {
+        Self { milli: milli.clamp(1, 999), ..Self::of_total(1, 1) }
     }
 
     /// The same, on these models only.
@@ -73,7 +86,22 @@ impl Shape {
         self
     }
 
-    /// GPUs over all instances.
+    /// True if it takes a part of one GPU.
+    pub const fn shares(&self) -> bool {
+        self.milli < 1000
+    }
+
+    /// Thousandths of a GPU over all instances.
+    pub const fn total_milli(&self) -> usize {
+        self.gpus() * self.milli as usize
+    }
+
+    /// GPUs over all instances, a share being a part of one.
+    pub fn size_gpus(&self) -> f64 {
+        self.total_milli() as f64 / 1000.0
+    }
+
+    /// GPUs over all instances; a share counts as one.
     pub const fn gpus(&self) -> usize {
         self.instance_gpus as usize * self.instances as usize + self.rest_gpus as usize
     }

@@ -38,6 +38,7 @@ Placements:
   best-fit    the host with the fewest idle GPUs that are enough
   packed      the fewest hosts, instances stay whole
   compact     the fewest hosts, split over what is left where need be
+  fgd         where fragmentation for the mix of the trace falls the most (FGD, ATC'23)
   random      any host with enough idle GPUs
 
 Policies run side by side; results do not depend on the number of threads. The exit code is 6 if rows of

@@ -6,6 +6,7 @@ mod fill;
 mod naive;
 mod reference;
 mod runs;
+mod shares;
 mod stepping;
 
 use std::fmt::Write as _;
