@@ -16,7 +16,7 @@ fn policies() -> impl Iterator<Item = String> {
 
 /// Rate 1 / (number of running jobs): every start and finish changes all others.
 #[derive(Default)]
-struct Shared {
+pub(crate) struct Shared {
     running: Vec<(JobId, f64)>,
 }
 
