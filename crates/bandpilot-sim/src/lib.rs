@@ -21,6 +21,7 @@
 //! ```
 
 mod desk;
+mod faults;
 mod host_set;
 mod idle;
 mod ids;
@@ -28,10 +29,12 @@ mod jobs;
 mod ledger;
 mod metrics;
 mod options;
+mod outcome;
 mod progress;
 mod scheduler;
 mod setting;
 mod shape;
+mod truth;
 mod workload;
 mod world;
 
@@ -44,12 +47,13 @@ pub use desk::{Desk, Reservation};
 pub use idle::{Grant, Idle};
 pub use ids::{JobId, ShapeId};
 pub use jobs::{Ask, Jobs};
-pub use metrics::Metrics;
+pub use metrics::{Metrics, slowdown_of};
 pub use options::{Costs, FaultRates, Options};
+pub use outcome::{Broken, JobResult, Outcome, Totals};
 pub use policy::Policy;
 pub use progress::Progress;
 pub use scheduler::{Effect, Event, Scheduler, WrongEvent};
-pub use setting::{Network, Setting};
+pub use setting::{Network, Setting, demand_of};
 pub use shape::{Hosts, ModelSet, Shape, TooManyModels};
 pub use workload::{LeftOut, Workload};
-pub use world::{Broken, JobResult, Outcome, Totals, simulate, simulate_with};
+pub use world::{simulate, simulate_with};

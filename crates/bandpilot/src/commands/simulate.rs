@@ -85,7 +85,7 @@ fn play(
 }
 
 fn never_ran(outcome: &Outcome) -> Vec<JobId> {
-    let ids = (0..).map(JobId).zip(&outcome.jobs);
+    let ids = (0..).map(JobId).zip(outcome.jobs());
     ids.filter(|(_, result)| result.finish_s.is_none()).map(|(job, _)| job).collect()
 }
 
