@@ -47,7 +47,8 @@ pub struct Las {
 }
 
 impl Las {
-    /// An empty queue with thresholds in GPU-seconds, ascending; at most 65,535 of these count.
+    /// An empty queue with thresholds in GPU-seconds, ascending: one that is not above the one before is crossed with it. At most
+    /// 65,535 of them count.
     pub fn new(thresholds_gpu_s: &[f64]) -> Self {
         Self {
             levels: Levels::new(thresholds_gpu_s, Service::GpuSeconds),

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use bandpilot_readers::trace_file::{self, Trace};
 use bandpilot_sim::{
-    Hosts, Metrics, Options, Outcome, Policy, Setting, Workload, simulate, simulate_with,
+    Costs, FaultRates, Hosts, Metrics, Options, Outcome, Policy, Setting, Workload, simulate,
+    simulate_with,
 };
 use proptest::prelude::*;
 
@@ -179,7 +180,7 @@ fn compare(
         let (outcome, metrics) = run_with(&hosts, &trace, &format!("{order}/{placement}"), options);
         prop_assert_eq!(finishes(&outcome), expected.clone(), "{}/{}", order, placement);
         let (least, exact) = (preemptions, placement == "counting");
-        let preempted = metrics.preemptions;
+        let preempted = metrics.preemptions + metrics.migrations;
         prop_assert!(
             preempted == least || !exact && preempted > least,
             "{}/{}: {} of {}",
@@ -284,9 +285,9 @@ fn by_priority(jobs: &[(u32, u32, u32, i32)], gpus: u32, aging: u32) -> Vec<Opti
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// The world checks conservation itself, also where rates change and thresholds fall between whole seconds.
+    /// The world checks conservation itself, also where rates change, hosts fail and thresholds fall between whole seconds.
     #[test]
-    fn concrete_gpus_and_changing_rates(
+    fn concrete_gpus_changing_rates_and_faults(
         jobs in proptest::collection::vec((0..60_u32, 0..30_u32, 1..40_u32), 1..60),
         gpus in proptest::collection::vec(1..=9_usize, 1..6),
         threshold in 1.0..100.0_f64,
@@ -298,15 +299,22 @@ proptest! {
             two_stage_theta_s: Some(threshold / 8.0),
             ..Options::default()
         };
+        let faulty = Options {
+            costs: Costs { restart_s: 2.5, migration_s: 1.0, checkpoint_s: 4.0 },
+            faults: FaultRates { host_mtbf_s: 400.0, host_mttr_s: 20.0, ..FaultRates::default() },
+            ..options.clone()
+        };
         let setting = Setting::new(&hosts, &workload, &options, 1);
         for policy in ["las/first-fit", "las/best-fit", "las/random", "las/compact", "two-stage/best-fit", "two-stage/packed"] {
             let policy = Policy::parse(policy).unwrap();
             let scheduler = policy.scheduler(&setting).unwrap();
-            let slowed = simulate_with(&hosts, &workload, scheduler, &mut Shared::default()).unwrap();
+            let slowed = simulate_with(&setting, scheduler, &mut Shared::default()).unwrap();
             let steady = simulate(&setting, policy).unwrap();
             let done = Metrics::new(&workload, &steady);
             prop_assert_eq!(done.jobs + done.refused, jobs.len());
             prop_assert_eq!(Metrics::new(&workload, &slowed).jobs, done.jobs);
+            let faulty = simulate(&Setting { options: &faulty, ..setting }, policy).unwrap();
+            prop_assert_eq!(Metrics::new(&workload, &faulty).jobs, done.jobs);
         }
     }
 }
