@@ -1,6 +1,7 @@
 //! The arguments as they are given; what they mean is up to the commands.
 
 mod conditions;
+mod orders;
 mod request;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub use conditions::Conditions;
+use orders::OrderNumbers;
 use request::{DISPATCH_EXAMPLES, EXPLAIN_EXAMPLES, collective};
 pub use request::{Dispatch, Explain, Files};
 
@@ -34,6 +36,9 @@ Queue orders:
   sjf-skip    shortest first, whoever fits starts
   srtf        least work left first, with preemption
   easy        EASY backfill: others may overtake the first one if they do not delay it
+  las         least attained GPU time first, in levels, with preemption (Tiresias)
+  two-stage   jobs that have run for long give way to the others, each in order of arrival
+  priority    by priority plus age, the first one blocks
 Placements:
   counting    only the number of idle GPUs counts
   first-fit   the first host with enough idle GPUs
@@ -308,6 +313,8 @@ pub struct Simulate {
     /// Seed of random placement, faults and the mix
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
+    #[command(flatten)]
+    pub orders: OrderNumbers,
     #[command(flatten)]
     pub conditions: Conditions,
 }
