@@ -2,10 +2,14 @@
 
 use std::fmt::Write as _;
 
+use bandpilot_core::{ClusterBuilder, HostId};
 use bandpilot_readers::trace_file::{self, Trace};
+use bandpilot_sim::placements::{PlacementRule, Room};
 use bandpilot_sim::policy::{ORDERS, PLACEMENTS};
+use bandpilot_sim::speed::Steady;
 use bandpilot_sim::{
-    Ask, Effect, Event, FaultRates, Grant, JobId, Options, Setting, Shape, Workload, simulate,
+    Ask, Broken, Effect, Event, FaultRates, Grant, Hosts, JobId, Options, Policy, Scheduler,
+    Setting, Shape, Workload, simulate, simulate_with,
 };
 use proptest::prelude::*;
 
@@ -90,12 +94,43 @@ fn parts_of_several_gpus_are_whole_ones() {
     assert_eq!(workload.shape(JobId(1)).total_milli(), 500);
 }
 
+/// Puts every share on the first GPU, whatever is free there.
+struct Overbooks;
+
+impl PlacementRule for Overbooks {
+    fn fits(&self, _shape: &Shape, _room: &Room<'_>) -> bool {
+        true
+    }
+
+    fn place(&mut self, _job: JobId, _shape: &Shape, _room: &mut Room<'_>) -> Option<Grant> {
+        None
+    }
+
+    fn place_share(&mut self, shape: &Shape, _room: &mut Room<'_>) -> Option<Grant> {
+        Some(Grant::Share { host: HostId(0), gpu: 0, milli: shape.milli })
+    }
+}
+
+#[test]
+fn no_gpu_is_given_away_beyond_the_whole() {
+    let (hosts, options) = (hosts(&[2]), Options::default());
+    let play = |jobs: &[(u32, u32, u32)]| {
+        let workload = Workload::new(&trace(jobs), &hosts);
+        let setting = Setting::new(&hosts, &workload, &options, 1);
+        let order = Policy::parse("fifo/best-fit").unwrap().make_order(&setting);
+        let scheduler = Scheduler::new(hosts.clone(), order, Box::new(Overbooks));
+        simulate_with(&setting, scheduler, &mut Steady).map(|outcome| outcome.totals.work_gpu_s)
+    };
+    assert_eq!(play(&[(0, 10, 400), (0, 10, 600)]), Ok(10.0));
+    let twice = [(0, 10, 400), (0, 10, 601)];
+    assert_eq!(play(&twice), Err(Broken::Overfull { job: 1, milli: 1001 }));
+}
+
 #[test]
 fn models_are_heeded() {
     let text = "submit_s,duration_s,gpus,gpu_milli,gpu_type\n0,10,1,500,T4\n0,10,1,500,A100|T4\n0,10,1,500,V100\n";
-    let builder = bandpilot_core::ClusterBuilder::new("c").host_type("a", "A100", 1).host("a1");
-    let hosts =
-        bandpilot_sim::Hosts::new(&builder.host_type("t", "T4", 1).host("t1").build()).unwrap();
+    let builder = ClusterBuilder::new("c").host_type("a", "A100", 1).host("a1");
+    let hosts = Hosts::new(&builder.host_type("t", "T4", 1).host("t1").build()).unwrap();
     for rule in ["best-fit", "first-fit", "random", "fgd"] {
         let (outcome, metrics) =
             run(&hosts, &trace_file::read(text).value, &format!("fifo/{rule}"));
@@ -142,9 +177,9 @@ proptest! {
         let setting = Setting::new(&hosts, &workload, &options, 3);
         for order in &ORDERS {
             for placement in &PLACEMENTS {
-                let policy = bandpilot_sim::Policy { order, placement };
+                let policy = Policy { order, placement };
                 let outcome = match simulate(&setting, policy) {
-                    Err(bandpilot_sim::Broken::NoNetwork(_)) => continue,
+                    Err(Broken::NoNetwork(_)) => continue,
                     outcome => outcome.unwrap(),
                 };
                 let size = |job| workload.shape(JobId(job)).size_gpus();
