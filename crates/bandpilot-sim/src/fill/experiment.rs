@@ -17,10 +17,19 @@ pub const MAX_TO_PCT: u32 = 1000;
 /// Per cent between two points of a run.
 const STEP_PCT: u32 = 10;
 
-/// No pod of the list asks for a GPU, so their demand never reaches anything.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no pod asks for a GPU")]
-pub struct NoDemand;
+/// Most pods that arrive in one run.
+pub const MAX_ARRIVALS: usize = 10_000_000;
+
+/// Why the demand of a list never gets where it should.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WrongDemand {
+    /// It stays at nothing.
+    #[error("no pod asks for a GPU")]
+    None,
+    /// It would take too long.
+    #[error("pods ask for so little that more than {MAX_ARRIVALS} would have to arrive")]
+    TooSmall,
+}
 
 /// A cluster on its way.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,16 +71,16 @@ impl Filled {
 /// repetition, as long as their demand is at most `to_pct` per cent of the cluster. A list that asks for more is cut.
 ///
 /// # Errors
-/// If no pod asks for a GPU.
+/// If no pod asks for a GPU, or all for so little that more than [`MAX_ARRIVALS`] would have to arrive.
 pub fn arrivals(
     cluster: &Cluster,
     pods: &Pods,
     to_pct: u32,
     rng: &mut Pcg64,
-) -> Result<Vec<u32>, NoDemand> {
+) -> Result<Vec<u32>, WrongDemand> {
     let milli = |shape: u32| pods.shapes()[shape as usize].total_milli();
     if pods.each().iter().all(|shape| milli(*shape) == 0) {
-        return Err(NoDemand);
+        return Err(WrongDemand::None);
     }
     let most = cluster.capacity_milli() * u64::from(to_pct.min(MAX_TO_PCT)) / 100;
     let mut order = pods.each().to_vec();
@@ -91,6 +100,9 @@ pub fn arrivals(
         if demand > most {
             return Ok(order);
         }
+        if order.len() >= MAX_ARRIVALS {
+            return Err(WrongDemand::TooSmall);
+        }
         order.push(shape);
     }
 }
@@ -99,7 +111,7 @@ pub fn arrivals(
 /// same for every policy, and what the policy itself draws.
 ///
 /// # Errors
-/// If no pod asks for a GPU.
+/// If no pod asks for a GPU, or all for so little that more than [`MAX_ARRIVALS`] would have to arrive.
 pub fn fill(
     cluster: &Cluster,
     pods: &Pods,
@@ -107,7 +119,7 @@ pub fn fill(
     policy: &Policy,
     to_pct: u32,
     seed: u64,
-) -> Result<Filled, NoDemand> {
+) -> Result<Filled, WrongDemand> {
     let mut rng = Pcg64::seed_from_u64(seed);
     let arrivals = arrivals(cluster, pods, to_pct, &mut rng)?;
     let mut nodes = cluster.nodes.clone();

@@ -26,7 +26,7 @@ mod policies;
 mod target;
 
 pub use cluster::{Cluster, Node, WrongCluster};
-pub use experiment::{Filled, MAX_TO_PCT, NoDemand, Point, arrivals, fill};
+pub use experiment::{Filled, MAX_ARRIVALS, MAX_TO_PCT, Point, WrongDemand, arrivals, fill};
 pub use pods::{PodShape, Pods};
 pub use policies::{BestFit, Fgd, NodePolicy, POLICIES, Policy, Random};
 pub use target::{COVERAGE_PCT, Target};

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use bandpilot_readers::openb;
 use bandpilot_sim::fill::{
-    BestFit, Cluster, Fgd, Filled, Node, NodePolicy, PodShape, Pods, Policy, Random, Target, fill,
+    BestFit, Cluster, Fgd, Filled, Node, NodePolicy, PodShape, Pods, Policy, Random, Target,
+    WrongDemand, fill,
 };
 use proptest::prelude::*;
 
@@ -132,7 +133,13 @@ fn lists_that_ask_for_more_are_cut_and_seeds_repeat() {
     let none =
         Setting::new("sn,cpu_milli,gpu\na,9000,4\n", "name,cpu_milli,num_gpu,gpu_milli\np,1,0,0\n");
     let policy = Policy::parse("fgd").unwrap();
-    assert!(fill(&none.cluster, &none.pods, &none.target, policy, 130, 1).is_err());
+    let filled = fill(&none.cluster, &none.pods, &none.target, policy, 130, 1);
+    assert_eq!(filled, Err(WrongDemand::None));
+    let many = "sn,cpu_milli,gpu\n".to_owned()
+        + &(0..200).map(|n| format!("{n},1,64\n")).collect::<String>();
+    let tiny = Setting::new(&many, "name,cpu_milli,num_gpu,gpu_milli\np,1,1,1\n");
+    let filled = fill(&tiny.cluster, &tiny.pods, &tiny.target, policy, 130, 1);
+    assert_eq!(filled, Err(WrongDemand::TooSmall));
 }
 
 /// F of one node by its definition, in floating point.

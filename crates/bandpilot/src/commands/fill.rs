@@ -5,7 +5,7 @@ use std::path::Path;
 
 use bandpilot_readers::openb::{self, Rows};
 use bandpilot_readers::{Diagnostic, Parsed};
-use bandpilot_sim::fill::{self, Cluster, Filled, NoDemand, Pods, Policy, Target};
+use bandpilot_sim::fill::{self, Cluster, Filled, Pods, Policy, Target, WrongDemand};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ pub fn fill(args: &Fill) -> Result<Done, Failure> {
     let runs: Vec<(&Policy, u64)> =
         policies.iter().flat_map(|policy| seeds.iter().map(|seed| (*policy, *seed))).collect();
     // Collected in the order of policies and seeds, whoever is done first.
-    let runs: Result<Vec<Filled>, NoDemand> = runs
+    let runs: Result<Vec<Filled>, WrongDemand> = runs
         .into_par_iter()
         .map(|(policy, seed)| {
             let run = fill::fill(&cluster, &pods, &target, policy, args.to, seed);
