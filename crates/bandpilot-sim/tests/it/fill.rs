@@ -135,8 +135,8 @@ fn lists_that_ask_for_more_are_cut_and_seeds_repeat() {
     let policy = Policy::parse("fgd").unwrap();
     let filled = fill(&none.cluster, &none.pods, &none.target, policy, 130, 1);
     assert_eq!(filled, Err(WrongDemand::None));
-    let many = "sn,cpu_milli,gpu\n".to_owned()
-        + &(0..200).map(|n| format!("{n},1,64\n")).collect::<String>();
+    let mut many = "sn,cpu_milli,gpu\n".to_owned();
+    many.extend((0..200).map(|node| format!("{node},1,64\n")));
     let tiny = Setting::new(&many, "name,cpu_milli,num_gpu,gpu_milli\np,1,1,1\n");
     let filled = fill(&tiny.cluster, &tiny.pods, &tiny.target, policy, 130, 1);
     assert_eq!(filled, Err(WrongDemand::TooSmall));
