@@ -49,7 +49,7 @@ pub use options::{Costs, FaultRates, Options};
 pub use policy::Policy;
 pub use progress::Progress;
 pub use scheduler::{Effect, Event, Scheduler, WrongEvent};
-pub use setting::{Network, Setting};
+pub use setting::{Network, Setting, demand_of};
 pub use shape::{Hosts, ModelSet, Shape, TooManyModels};
 pub use workload::{LeftOut, Workload};
 pub use world::{Broken, JobResult, Outcome, Totals, simulate, simulate_with};

@@ -3,16 +3,19 @@
 mod counting;
 mod fewest_hosts;
 mod instances;
+mod moves;
 mod random;
 
 use crate::idle::{Grant, Idle};
 use crate::ids::JobId;
 use crate::jobs::Jobs;
 use crate::shape::{Hosts, Shape};
+use bandpilot_core::Placement;
 
 pub use counting::Counting;
 pub use fewest_hosts::FewestHosts;
 pub use instances::{BestFit, FirstFit};
+pub use moves::{Moment, Move, Moves};
 pub use random::Random;
 
 /// What a rule chooses from.
@@ -25,6 +28,19 @@ pub struct Room<'a> {
     pub jobs: &'a Jobs,
 }
 
+impl Room<'_> {
+    /// The jobs whose GPUs are on several hosts and that hold them as things stand here, in order of arrival. Left out is whom
+    /// a plan has suspended and, where the idle GPUs are those of a later time, whoever will have ended by then.
+    pub fn spanning(&self) -> impl Iterator<Item = (JobId, &Placement)> {
+        // A grant is idle as a whole or not at all.
+        let idle = |placement: &Placement| {
+            let first = placement.shares().first();
+            first.is_some_and(|(host, mask)| mask.is_subset_of(self.idle.on(*host)))
+        };
+        self.jobs.spanning().filter(move |(_, placement)| !idle(placement))
+    }
+}
+
 /// A placement rule.
 pub trait PlacementRule {
     /// True if a job of this shape can be placed. Monotone: what does not fit among some GPUs fits among no
@@ -33,4 +49,10 @@ pub trait PlacementRule {
 
     /// Takes GPUs out of `room.idle` for a job. Only called where it fits; `None` takes nothing.
     fn place(&mut self, job: JobId, shape: &Shape, room: &mut Room<'_>) -> Option<Grant>;
+
+    /// The running jobs that it would have go on elsewhere. Asked after the order has planned, and again after the order has
+    /// planned on what the moves left. Leaves `room.idle` as it is.
+    fn moves(&mut self, _moment: Moment, _room: &mut Room<'_>) -> Moves {
+        Moves::default()
+    }
 }

@@ -15,7 +15,13 @@ fn scheduler(policy: &str) -> Scheduler<'static> {
 }
 
 fn submit(job: u32, gpus: u32, estimate_s: f64) -> Event {
-    let ask = Ask { shape: Shape::of_total(gpus, 8), estimate_s, priority: 0, tenant: 0 };
+    let ask = Ask {
+        shape: Shape::of_total(gpus, 8),
+        estimate_s,
+        priority: 0,
+        tenant: 0,
+        comm_share: 0.0,
+    };
     Event::Submit { job: JobId(job), ask }
 }
 
