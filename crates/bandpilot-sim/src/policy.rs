@@ -3,7 +3,9 @@
 use std::fmt;
 
 use crate::orders::{By, Easy, Order, Skip, Srtf, Strict};
-use crate::placements::{BestFit, Counting, FewestHosts, FirstFit, PlacementRule, Random};
+use crate::placements::{
+    Bandpilot, BestFit, Counting, FewestHosts, FirstFit, PlacementRule, Random,
+};
 use crate::scheduler::Scheduler;
 use crate::setting::Setting;
 
@@ -63,7 +65,7 @@ pub const ORDERS: [OrderName; 6] = [
 ];
 
 /// All placement rules.
-pub const PLACEMENTS: [PlacementName; 6] = [
+pub const PLACEMENTS: [PlacementName; 8] = [
     PlacementName {
         name: "counting",
         summary: "only the number of idle GPUs counts",
@@ -93,6 +95,16 @@ pub const PLACEMENTS: [PlacementName; 6] = [
         name: "random",
         summary: "any host with enough idle GPUs",
         make: |setting| Some(Box::new(Random::new(setting.seed))),
+    },
+    PlacementName {
+        name: "bandpilot",
+        summary: "the greatest bandwidth beside the running jobs, however it is split",
+        make: |setting| Some(Box::new(Bandpilot::splitting(setting)?)),
+    },
+    PlacementName {
+        name: "bandpilot-whole",
+        summary: "the same, instances stay whole",
+        make: |setting| Some(Box::new(Bandpilot::whole(setting)?)),
     },
 ];
 

@@ -39,6 +39,8 @@ Placements:
   packed      the fewest hosts, instances stay whole
   compact     the fewest hosts, split over what is left where need be
   random      any host with enough idle GPUs
+  bandpilot   the greatest bandwidth beside the running jobs, however it is split
+  bandpilot-whole the same, instances stay whole
 
 Policies run side by side; results do not depend on the number of threads. The exit code is 6 if rows of
 the trace are wrong or jobs fit on no idle cluster: the figures are of the others.";

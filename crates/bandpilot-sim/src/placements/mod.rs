@@ -1,7 +1,9 @@
 //! Placement rules: which GPUs a job gets.
 
+mod bandpilot;
 mod counting;
 mod fewest_hosts;
+mod inside;
 mod instances;
 mod moves;
 mod random;
@@ -12,6 +14,7 @@ use crate::jobs::Jobs;
 use crate::shape::{Hosts, Shape};
 use bandpilot_core::Placement;
 
+pub use bandpilot::Bandpilot;
 pub use counting::Counting;
 pub use fewest_hosts::FewestHosts;
 pub use instances::{BestFit, FirstFit};

@@ -9,10 +9,12 @@ mod stepping;
 
 use std::fmt::Write as _;
 
-use bandpilot_core::{Cluster, ClusterBuilder};
+use bandpilot_core::{Cluster, ClusterBuilder, HostId};
+use bandpilot_model::{BandwidthModel, Predictor};
 use bandpilot_readers::trace_file::{self, Trace};
 use bandpilot_sim::{
-    Broken, Hosts, Metrics, Options, Outcome, Policy, Scheduler, Setting, Workload, simulate,
+    Broken, Hosts, Metrics, Network, Options, Outcome, Policy, Scheduler, Setting, Workload,
+    simulate,
 };
 
 /// Hosts of this many GPUs each.
@@ -38,9 +40,33 @@ fn trace(jobs: &[(u32, u32, u32)]) -> Trace {
     read.value
 }
 
-fn play(hosts: &Hosts, workload: &Workload, policy: &str, seed: u64) -> Result<Outcome, Broken> {
+/// A setting with bandwidths: behind NVSwitch, one NIC of 400 Gbit/s a GPU.
+fn with_setting<T>(
+    hosts: &Hosts,
+    workload: &Workload,
+    seed: u64,
+    use_it: impl FnOnce(&Setting<'_>) -> T,
+) -> T {
+    let mut builder = ClusterBuilder::new("test");
+    let mut before = 0;
+    for at in 0..hosts.len() as u32 {
+        let most = 64 - hosts.healthy(HostId(at)).0.leading_zeros() as usize;
+        if most != before {
+            builder = builder.host_type(&format!("t{at}"), "H100", most).nvswitch().rails(400.0);
+            before = most;
+        }
+        builder = builder.host(&format!("h{at}"));
+    }
+    let cluster = builder.build();
+    let model = BandwidthModel::closed_form();
+    let predictor = Predictor::new(&model, &cluster, 2 << 30);
     let options = Options::default();
-    simulate(&Setting::new(hosts, workload, &options, seed), Policy::parse(policy).unwrap())
+    let setting = Setting::new(hosts, workload, &options, seed);
+    use_it(&setting.with_network(Network::new(&predictor)))
+}
+
+fn play(hosts: &Hosts, workload: &Workload, policy: &str, seed: u64) -> Result<Outcome, Broken> {
+    with_setting(hosts, workload, seed, |setting| simulate(setting, Policy::parse(policy).unwrap()))
 }
 
 /// The scheduler of a policy that looks at nothing but hosts.

@@ -4,10 +4,10 @@ use bandpilot_core::{ClusterBuilder, GpuMask};
 use bandpilot_readers::trace_file;
 use bandpilot_sim::policy::{ORDERS, PLACEMENTS};
 use bandpilot_sim::speed::Speed;
-use bandpilot_sim::{Grant, Hosts, JobId, Metrics, Outcome, Workload, simulate_with};
+use bandpilot_sim::{Grant, Hosts, JobId, Metrics, Outcome, Policy, Workload, simulate_with};
 use proptest::prelude::*;
 
-use crate::{cluster, hosts, play, run, scheduler, trace};
+use crate::{cluster, hosts, play, run, trace, with_setting};
 
 fn policies() -> impl Iterator<Item = String> {
     let pairs = ORDERS.iter().flat_map(|order| PLACEMENTS.iter().map(move |rule| (order, rule)));
@@ -41,7 +41,10 @@ impl Speed for Shared {
 }
 
 fn shared(hosts: &Hosts, workload: &Workload, policy: &str) -> Outcome {
-    simulate_with(hosts, workload, scheduler(hosts, policy), &mut Shared::default()).unwrap()
+    with_setting(hosts, workload, 1, |setting| {
+        let scheduler = Policy::parse(policy).unwrap().scheduler(setting).unwrap();
+        simulate_with(hosts, workload, scheduler, &mut Shared::default()).unwrap()
+    })
 }
 
 #[test]
