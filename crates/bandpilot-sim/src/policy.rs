@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::orders::{By, Easy, Order, Skip, Srtf, Strict};
 use crate::placements::{
-    Bandpilot, BestFit, Counting, FewestHosts, FirstFit, PlacementRule, Random,
+    Bandpilot, BestFit, Counting, Drain, FewestHosts, FirstFit, PlacementRule, Random, Repack,
 };
 use crate::scheduler::Scheduler;
 use crate::setting::Setting;
@@ -65,7 +65,7 @@ pub const ORDERS: [OrderName; 6] = [
 ];
 
 /// All placement rules.
-pub const PLACEMENTS: [PlacementName; 8] = [
+pub const PLACEMENTS: [PlacementName; 10] = [
     PlacementName {
         name: "counting",
         summary: "only the number of idle GPUs counts",
@@ -105,6 +105,16 @@ pub const PLACEMENTS: [PlacementName; 8] = [
         name: "bandpilot-whole",
         summary: "the same, instances stay whole",
         make: |setting| Some(Box::new(Bandpilot::whole(setting)?)),
+    },
+    PlacementName {
+        name: "drain",
+        summary: "best-fit; the least used hosts are emptied for a job that does not fit",
+        make: |_| Some(Box::<Drain>::default()),
+    },
+    PlacementName {
+        name: "repack",
+        summary: "best-fit; running jobs are packed anew round by round",
+        make: |setting| Some(Box::new(Repack::new(setting.options.round_s))),
     },
 ];
 

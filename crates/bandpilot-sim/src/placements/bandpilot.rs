@@ -152,3 +152,6 @@ impl PlacementRule for Bandpilot<'_> {
         room.idle.take(&grant).then_some(grant)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,24 +2,30 @@
 
 mod bandpilot;
 mod counting;
+mod drain;
 mod fewest_hosts;
 mod inside;
 mod instances;
+mod layout;
 mod moves;
 mod random;
+mod repack;
+
+use bandpilot_core::Placement;
 
 use crate::idle::{Grant, Idle};
 use crate::ids::JobId;
 use crate::jobs::Jobs;
 use crate::shape::{Hosts, Shape};
-use bandpilot_core::Placement;
 
 pub use bandpilot::Bandpilot;
 pub use counting::Counting;
+pub use drain::Drain;
 pub use fewest_hosts::FewestHosts;
 pub use instances::{BestFit, FirstFit};
 pub use moves::{Moment, Move, Moves};
 pub use random::Random;
+pub use repack::Repack;
 
 /// What a rule chooses from.
 pub struct Room<'a> {
