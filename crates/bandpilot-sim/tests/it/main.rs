@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod moving;
 mod naive;
 mod reference;
 mod runs;
@@ -60,7 +61,8 @@ fn with_setting<T>(
     let cluster = builder.build();
     let model = BandwidthModel::closed_form();
     let predictor = Predictor::new(&model, &cluster, 2 << 30);
-    let options = Options::default();
+    // Rounds short enough to fall into small traces.
+    let options = Options { round_s: 7.0, ..Options::default() };
     let setting = Setting::new(hosts, workload, &options, seed);
     use_it(&setting.with_network(Network::new(&predictor)))
 }

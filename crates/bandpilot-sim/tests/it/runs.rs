@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::{cluster, hosts, play, run, trace, with_setting};
 
-fn policies() -> impl Iterator<Item = String> {
+pub(crate) fn policies() -> impl Iterator<Item = String> {
     let pairs = ORDERS.iter().flat_map(|order| PLACEMENTS.iter().map(move |rule| (order, rule)));
     pairs.map(|(order, rule)| format!("{}/{}", order.name, rule.name))
 }

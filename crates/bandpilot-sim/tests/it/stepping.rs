@@ -14,7 +14,7 @@ fn scheduler(policy: &str) -> Scheduler<'static> {
     crate::scheduler(&hosts(&[8, 8]), policy)
 }
 
-fn submit(job: u32, gpus: u32, estimate_s: f64) -> Event {
+pub(crate) fn submit(job: u32, gpus: u32, estimate_s: f64) -> Event {
     let ask = Ask {
         shape: Shape::of_total(gpus, 8),
         estimate_s,
@@ -25,12 +25,12 @@ fn submit(job: u32, gpus: u32, estimate_s: f64) -> Event {
     Event::Submit { job: JobId(job), ask }
 }
 
-fn start(job: u32, shares: &[(u32, u64)]) -> Effect {
+pub(crate) fn start(job: u32, shares: &[(u32, u64)]) -> Effect {
     let shares = shares.iter().map(|(host, mask)| (HostId(*host), GpuMask(*mask)));
     Effect::Start { job: JobId(job), grant: Grant::Gpus(Placement::new(shares)) }
 }
 
-fn step(scheduler: &mut Scheduler<'_>, now_s: f64, events: &[Event]) -> Vec<Effect> {
+pub(crate) fn step(scheduler: &mut Scheduler<'_>, now_s: f64, events: &[Event]) -> Vec<Effect> {
     let mut effects = Vec::new();
     scheduler.step(now_s, events, &mut effects).unwrap();
     effects
