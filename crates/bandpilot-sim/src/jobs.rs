@@ -29,6 +29,8 @@ pub struct Ask {
 pub(crate) struct Run {
     pub(crate) job: JobId,
     pub(crate) grant: Grant,
+    /// When it was given them, seconds.
+    pub(crate) since_s: f64,
     /// Its GPUs are given back for now, within a plan.
     pub(crate) suspended: bool,
     /// Number of the plan that started it.
@@ -46,6 +48,7 @@ pub struct Jobs {
     shape: Vec<ShapeId>,
     submit_s: Vec<f64>,
     progress: Vec<Progress>,
+    held_s: Vec<f64>,
     priority: Vec<i32>,
     tenant: Vec<u32>,
     comm_share: Vec<f32>,
@@ -58,7 +61,7 @@ pub struct Jobs {
 impl Jobs {
     /// Bytes that each job takes here, the list of running ones left out.
     pub const BYTES_PER_JOB: usize = size_of::<ShapeId>()
-        + size_of::<f64>()
+        + 2 * size_of::<f64>()
         + size_of::<Progress>()
         + size_of::<i32>()
         + size_of::<f32>()
@@ -102,6 +105,13 @@ impl Jobs {
     /// How far it is, as far as the estimate tells.
     pub fn progress(&self, job: JobId) -> &Progress {
         &self.progress[job.index()]
+    }
+
+    /// How long it has held its GPUs until `now_s`, all runs together, seconds. That is its attained service, at whatever
+    /// rate it worked; times its GPUs it is in GPU-seconds.
+    pub fn held_s(&self, job: JobId, now_s: f64) -> f64 {
+        let running = self.run(job).map_or(0.0, |run| now_s - run.since_s);
+        self.held_s[job.index()] + running
     }
 
     /// Its priority.
@@ -149,6 +159,7 @@ impl Jobs {
         self.shape.push(shape);
         self.submit_s.push(now_s);
         self.progress.push(Progress::new(ask.estimate_s));
+        self.held_s.push(0.0);
         self.priority.push(ask.priority);
         self.tenant.push(ask.tenant);
         self.comm_share.push(ask.comm_share);
@@ -166,16 +177,26 @@ impl Jobs {
     }
 
     pub(crate) fn start(&mut self, now_s: f64, job: JobId, grant: Grant, plan: u64) {
-        self.progress[job.index()].set_rate(now_s, 1.0);
+        self.progress[job.index()].start(now_s);
         self.slot[job.index()] = self.running.len() as u32;
         if matches!(&grant, Grant::Gpus(placement) if placement.is_cross_host()) {
             self.spanning.insert(job);
         }
-        self.running.push(Run { job, grant, suspended: false, plan });
+        self.running.push(Run { job, grant, since_s: now_s, suspended: false, plan });
     }
 
     pub(crate) fn set_rate(&mut self, now_s: f64, job: JobId, rate: f64) {
         self.progress[job.index()].set_rate(now_s, rate);
+    }
+
+    /// A running job does nothing before `until_s`.
+    pub(crate) fn pause(&mut self, job: JobId, until_s: f64) {
+        self.progress[job.index()].start(until_s);
+    }
+
+    /// A job that does not run has lost some of its work.
+    pub(crate) fn lose(&mut self, job: JobId, lost_s: f64) {
+        self.progress[job.index()].lose(lost_s);
     }
 
     /// Takes a job from the running ones; `None` if it is not among them.
@@ -185,6 +206,7 @@ impl Jobs {
         self.progress[job.index()].set_rate(now_s, 0.0);
         self.spanning.remove(&job);
         let run = self.running.swap_remove(slot as usize);
+        self.held_s[job.index()] += now_s - run.since_s;
         if let Some(moved) = self.running.get(slot as usize) {
             self.slot[moved.job.index()] = slot;
         }

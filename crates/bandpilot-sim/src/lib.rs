@@ -21,17 +21,21 @@
 //! ```
 
 mod desk;
+mod faults;
 mod host_set;
 mod idle;
 mod ids;
 mod jobs;
 mod ledger;
 mod metrics;
+mod mix;
 mod options;
+mod outcome;
 mod progress;
 mod scheduler;
 mod setting;
 mod shape;
+mod truth;
 mod workload;
 mod world;
 
@@ -44,12 +48,14 @@ pub use desk::{Desk, Reservation};
 pub use idle::{Grant, Idle};
 pub use ids::{JobId, ShapeId};
 pub use jobs::{Ask, Jobs};
-pub use metrics::Metrics;
+pub use metrics::{Metrics, slowdown_of};
+pub use mix::{Mixed, ODD_SIZES, mix};
 pub use options::{Costs, FaultRates, Options};
+pub use outcome::{Broken, JobResult, Outcome, Totals};
 pub use policy::Policy;
 pub use progress::Progress;
 pub use scheduler::{Effect, Event, Scheduler, WrongEvent};
 pub use setting::{Network, Setting, demand_of};
 pub use shape::{Hosts, ModelSet, Shape, TooManyModels};
 pub use workload::{LeftOut, Workload};
-pub use world::{Broken, JobResult, Outcome, Totals, simulate, simulate_with};
+pub use world::{simulate, simulate_with};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::orders::{By, Easy, Order, Skip, Srtf, Strict};
+use crate::orders::{By, Easy, Las, Order, Skip, Srtf, Strict, TwoStage, theta_of_s};
 use crate::placements::{
     Bandpilot, BestFit, Counting, Drain, FewestHosts, FirstFit, PlacementRule, Random, Repack,
 };
@@ -31,7 +31,7 @@ pub struct PlacementName {
 }
 
 /// All queue orders.
-pub const ORDERS: [OrderName; 6] = [
+pub const ORDERS: [OrderName; 9] = [
     OrderName {
         name: "fifo",
         summary: "in order of arrival, the first one blocks",
@@ -61,6 +61,27 @@ pub const ORDERS: [OrderName; 6] = [
         name: "easy",
         summary: "EASY backfill: others may overtake the first one if they do not delay it",
         make: |_| Box::<Easy>::default(),
+    },
+    OrderName {
+        name: "las",
+        summary: "least attained GPU time first, in levels, with preemption (Tiresias)",
+        make: |setting| Box::new(Las::new(&setting.options.las_thresholds_gpu_s)),
+    },
+    OrderName {
+        name: "two-stage",
+        summary: "jobs that have run for long give way to the others, each in order of arrival",
+        make: |setting| {
+            let by_workload = || theta_of_s(setting.workload, setting.hosts.gpus());
+            Box::new(TwoStage::new(setting.options.two_stage_theta_s.unwrap_or_else(by_workload)))
+        },
+    },
+    OrderName {
+        name: "priority",
+        summary: "by priority plus age, the first one blocks",
+        make: |setting| {
+            let aging_s = setting.options.aging_s;
+            Box::new(Strict::new(By::Priority { aging_s }))
+        },
     },
 ];
 

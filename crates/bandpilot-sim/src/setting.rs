@@ -28,9 +28,9 @@ impl<'a> Network<'a> {
     }
 }
 
-/// What a job asks of the network while it runs: nothing if it exchanges nothing, else all that it could reach. Jobs exchange in
-/// phases, and phases of jobs that meet are taken to coincide.
-pub fn demand_of(comm_share: f32) -> Demand {
+/// What a job with this share of communication asks of the network. While it communicates it takes all that it could
+/// reach, and nothing is known of when that is: the phases of jobs are taken to coincide.
+pub fn demand_of(comm_share: f64) -> Demand {
     Demand::Fraction(if comm_share > 0.0 { 1.0 } else { 0.0 })
 }
 

@@ -1,5 +1,7 @@
 //! The arguments as they are given; what they mean is up to the commands.
 
+mod conditions;
+mod orders;
 mod request;
 
 use std::path::PathBuf;
@@ -8,6 +10,8 @@ use bandpilot_core::Collective;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+pub use conditions::Conditions;
+use orders::OrderNumbers;
 use request::{DISPATCH_EXAMPLES, EXPLAIN_EXAMPLES, collective};
 pub use request::{Dispatch, Explain, Files};
 
@@ -32,6 +36,9 @@ Queue orders:
   sjf-skip    shortest first, whoever fits starts
   srtf        least work left first, with preemption
   easy        EASY backfill: others may overtake the first one if they do not delay it
+  las         least attained GPU time first, in levels, with preemption (Tiresias)
+  two-stage   jobs that have run for long give way to the others, each in order of arrival
+  priority    by priority plus age, the first one blocks
 Placements:
   counting    only the number of idle GPUs counts
   first-fit   the first host with enough idle GPUs
@@ -293,7 +300,7 @@ pub struct Simulate {
     /// Trace of jobs: CSV, one row a job (also .gz); - for stdin
     #[arg(long, value_name = "FILE")]
     pub trace: PathBuf,
-    /// Hosts and GPUs of each, for example 16x8 or 4x8,2x4
+    /// Hosts and GPUs of each, for example 16x8 or 4x8,2x4; for bandwidths they are H100 with NVSwitch and a 400 Gbit/s NIC a GPU
     #[arg(
         long,
         value_name = "HxG",
@@ -307,7 +314,11 @@ pub struct Simulate {
     /// Policies, each a queue order and a placement
     #[arg(long, value_name = "ORDER/PLACEMENT,..", required = true, value_delimiter = ',')]
     pub policy: Vec<String>,
-    /// Seed of random placement
+    /// Seed of random placement, faults and the mix
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
+    #[command(flatten)]
+    pub orders: OrderNumbers,
+    #[command(flatten)]
+    pub conditions: Conditions,
 }

@@ -69,7 +69,7 @@ impl<'a> Bandpilot<'a> {
         });
         for (job, placement) in runs {
             live.entry(job).or_insert_with(|| {
-                scene.add(job.index(), placement, demand_of(room.jobs.comm_share(job)));
+                scene.add(job.index(), placement, demand_of(f64::from(room.jobs.comm_share(job))));
                 placement.clone()
             });
         }

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod attained;
+mod conditions;
 mod moving;
 mod naive;
 mod reference;
@@ -13,10 +15,17 @@ use std::fmt::Write as _;
 use bandpilot_core::{Cluster, ClusterBuilder, HostId};
 use bandpilot_model::{BandwidthModel, Predictor};
 use bandpilot_readers::trace_file::{self, Trace};
+use bandpilot_sim::policy::{ORDERS, PLACEMENTS};
 use bandpilot_sim::{
     Broken, Hosts, Metrics, Network, Options, Outcome, Policy, Scheduler, Setting, Workload,
     simulate,
 };
+
+/// All pairs of an order and a placement.
+fn policies() -> impl Iterator<Item = String> {
+    let pairs = ORDERS.iter().flat_map(|order| PLACEMENTS.iter().map(move |rule| (order, rule)));
+    pairs.map(|(order, rule)| format!("{}/{}", order.name, rule.name))
+}
 
 /// Hosts of this many GPUs each.
 fn cluster(gpus: &[usize]) -> Cluster {
@@ -88,5 +97,5 @@ fn run(hosts: &Hosts, trace: &Trace, policy: &str) -> (Outcome, Metrics) {
 }
 
 fn finishes(outcome: &Outcome) -> Vec<Option<f64>> {
-    outcome.jobs.iter().map(|job| job.finish_s).collect()
+    outcome.jobs().map(|job| job.finish_s).collect()
 }

@@ -8,16 +8,15 @@ use bandpilot_core::{ClusterBuilder, GpuMask, HostId, Placement};
 use bandpilot_readers::trace_file;
 use bandpilot_sim::orders::{By, Easy, Order, Strict};
 use bandpilot_sim::placements::{BestFit, Drain, Moment, Move, Moves, PlacementRule, Repack, Room};
-use bandpilot_sim::speed::Speed;
+use bandpilot_sim::speed::{Pace, Speed};
 use bandpilot_sim::{
     Ask, Desk, Effect, Event, Grant, Hosts, JobId, Jobs, Metrics, Policy, Scheduler, Shape,
     Workload, simulate_with,
 };
 use proptest::prelude::*;
 
-use crate::runs::policies;
-use crate::stepping::{start, step, submit};
-use crate::{cluster, hosts, trace, with_setting};
+use crate::stepping::{preempt, start, step, submit};
+use crate::{cluster, hosts, policies, trace, with_setting};
 
 fn fifo(gpus: &[usize], rule: impl PlacementRule + 'static) -> Scheduler<'static> {
     Scheduler::new(hosts(gpus), Box::new(Strict::new(By::Arrival)), Box::new(rule))
@@ -25,10 +24,6 @@ fn fifo(gpus: &[usize], rule: impl PlacementRule + 'static) -> Scheduler<'static
 
 fn finish(job: u32) -> Event {
     Event::Finish { job: JobId(job) }
-}
-
-fn preempt(job: u32) -> Effect {
-    Effect::Preempt { job: JobId(job) }
 }
 
 /// Half of both hosts is idle: job 0 is on the first, job 2 on the second.
@@ -235,7 +230,7 @@ impl Speed for Watch<'_> {
 
     fn stopped(&mut self, _job: JobId, _grant: &Grant) {}
 
-    fn changes(&mut self, _changes: &mut Vec<(JobId, f64)>) {}
+    fn changes(&mut self, _changes: &mut Vec<(JobId, Pace)>) {}
 }
 
 proptest! {
@@ -264,7 +259,7 @@ proptest! {
                 let rule = policy.split('/').next_back().unwrap();
                 let splits = ["compact", "bandpilot"].contains(&rule);
                 let mut watch = Watch { hosts: &hosts, splits, counts: rule == "counting" };
-                simulate_with(&hosts, &workload, scheduler, &mut watch).unwrap()
+                simulate_with(setting, scheduler, &mut watch).unwrap()
             });
             let outcome = play();
             let metrics = Metrics::new(&workload, &outcome);
@@ -284,7 +279,7 @@ fn fragmentation_is_what_moves_take_away() {
     let workload = Workload::new(&trace(&jobs), &hosts);
     let blocked_s = |policy: &str| {
         let outcome = crate::play(&hosts, &workload, policy, 1).unwrap();
-        (outcome.totals.head_blocked_s, Metrics::new(&workload, &outcome).preemptions)
+        (outcome.totals.head_blocked_s, Metrics::new(&workload, &outcome).migrations)
     };
     let (stays_s, none) = blocked_s("fifo/best-fit");
     let (drained_s, drained) = blocked_s("fifo/drain");

@@ -2,21 +2,15 @@
 
 use bandpilot_core::{ClusterBuilder, GpuMask};
 use bandpilot_readers::trace_file;
-use bandpilot_sim::policy::{ORDERS, PLACEMENTS};
-use bandpilot_sim::speed::Speed;
+use bandpilot_sim::speed::{Pace, Speed};
 use bandpilot_sim::{Grant, Hosts, JobId, Metrics, Outcome, Policy, Workload, simulate_with};
 use proptest::prelude::*;
 
-use crate::{cluster, hosts, play, run, trace, with_setting};
-
-pub(crate) fn policies() -> impl Iterator<Item = String> {
-    let pairs = ORDERS.iter().flat_map(|order| PLACEMENTS.iter().map(move |rule| (order, rule)));
-    pairs.map(|(order, rule)| format!("{}/{}", order.name, rule.name))
-}
+use crate::{cluster, hosts, play, policies, run, trace, with_setting};
 
 /// Rate 1 / (number of running jobs): every start and finish changes all others.
 #[derive(Default)]
-struct Shared {
+pub(crate) struct Shared {
     running: Vec<(JobId, f64)>,
 }
 
@@ -29,12 +23,12 @@ impl Speed for Shared {
         self.running.retain(|(other, _)| *other != job);
     }
 
-    fn changes(&mut self, changes: &mut Vec<(JobId, f64)>) {
+    fn changes(&mut self, changes: &mut Vec<(JobId, Pace)>) {
         let now = 1.0 / self.running.len().max(1) as f64;
         for (job, rate) in &mut self.running {
             if *rate != now {
                 *rate = now;
-                changes.push((*job, now));
+                changes.push((*job, Pace { rate: now, ..Pace::FULL }));
             }
         }
     }
@@ -43,7 +37,7 @@ impl Speed for Shared {
 fn shared(hosts: &Hosts, workload: &Workload, policy: &str) -> Outcome {
     with_setting(hosts, workload, 1, |setting| {
         let scheduler = Policy::parse(policy).unwrap().scheduler(setting).unwrap();
-        simulate_with(hosts, workload, scheduler, &mut Shared::default()).unwrap()
+        simulate_with(setting, scheduler, &mut Shared::default()).unwrap()
     })
 }
 
@@ -54,9 +48,9 @@ fn rates_change_when_neighbours_start_and_finish() {
     let workload = Workload::new(&trace(&[(0, 10, 4), (4, 4, 4)]), &hosts);
     for policy in ["fifo/counting", "easy/best-fit", "srtf/packed"] {
         let outcome = shared(&hosts, &workload, policy);
-        let ends: Vec<Option<f64>> = outcome.jobs.iter().map(|job| job.finish_s).collect();
+        let ends: Vec<Option<f64>> = outcome.jobs().map(|job| job.finish_s).collect();
         assert_eq!(ends, [Some(14.0), Some(12.0)], "{policy}");
-        assert_eq!(outcome.jobs[0].gpu_seconds, 4.0 * 14.0);
+        assert_eq!(outcome.job(JobId(0)).held_s, 14.0);
         assert_eq!(outcome.totals.work_gpu_s, 56.0);
     }
 }
@@ -68,7 +62,7 @@ fn jobs_that_can_never_run_are_refused() {
     for policy in policies() {
         let (outcome, metrics) = run(&hosts, &trace, &policy);
         assert_eq!((metrics.jobs, metrics.refused, metrics.avg_jct_s), (1, 2, 10.0), "{policy}");
-        assert_eq!(outcome.jobs[0].first_start_s, None);
+        assert_eq!(outcome.job(JobId(0)).first_start_s, None);
     }
     let (_, metrics) = run(&hosts, &trace_file::Trace::default(), "srtf/random");
     assert_eq!((metrics.jobs, metrics.avg_jct_s, metrics.busy_while_queued), (0, 0.0, None));
@@ -88,7 +82,7 @@ fn named_instances_stay_whole() {
     for (policy, jobs) in [("fifo/best-fit", 2), ("fifo/compact", 2), ("fifo/counting", 3)] {
         let (outcome, metrics) = run(&hosts, &trace, policy);
         assert_eq!(metrics.jobs, jobs, "{policy}");
-        assert_eq!(outcome.jobs[1].first_start_s, Some(0.0), "{policy}");
+        assert_eq!(outcome.job(JobId(1)).first_start_s, Some(0.0), "{policy}");
     }
 }
 
@@ -106,7 +100,7 @@ fn gpu_models_are_heeded_where_the_cluster_names_them() {
     for rule in ["first-fit", "best-fit", "packed", "compact", "random"] {
         let (outcome, metrics) = run(&Hosts::new(&mixed).unwrap(), &trace, &format!("fifo/{rule}"));
         assert_eq!((metrics.jobs, metrics.refused), (3, 1), "{rule}");
-        assert_eq!(outcome.jobs[1].finish_s, Some(10.0), "{rule}");
+        assert_eq!(outcome.job(JobId(1)).finish_s, Some(10.0), "{rule}");
     }
     let unnamed = hosts(&[8, 8]);
     assert_eq!(Workload::new(&trace, &unnamed).left_out.model_unknown, 3);
@@ -126,13 +120,21 @@ fn unhealthy_gpus_are_never_used() {
 
 #[test]
 fn a_preempted_job_goes_on_elsewhere_if_it_can() {
-    // The long job runs on the first host; the short one needs a whole host, and the rest of the other is enough.
-    let hosts = hosts(&[4, 4, 2]);
-    let trace = trace(&[(0, 100, 2), (0, 200, 4), (10, 5, 4)]);
-    let (outcome, metrics) = run(&hosts, &trace, "srtf/first-fit");
-    assert_eq!(outcome.jobs[2].first_start_s, Some(10.0));
-    assert_eq!(metrics.preemptions, 1);
-    assert_eq!(outcome.jobs[0].finish_s, Some(100.0));
+    // The short job takes the host of the last one, which finds room elsewhere, or has to wait.
+    let jobs = trace(&[(0, 100, 2), (0, 200, 4), (10, 5, 4)]);
+    for (gpus, expected, end_s) in [([4, 4, 4], (0, 0), 200.0), ([4, 4, 2], (1, 0), 205.0)] {
+        let (outcome, metrics) = run(&hosts(&gpus), &jobs, "srtf/first-fit");
+        assert_eq!(outcome.job(JobId(2)).first_start_s, Some(10.0));
+        assert_eq!((metrics.preemptions, metrics.migrations), expected);
+        assert_eq!(outcome.job(JobId(0)).finish_s, Some(100.0));
+        assert_eq!(outcome.job(JobId(1)).finish_s, Some(end_s));
+    }
+    // Two of two GPUs each make room for one of four: the one with less work left finds room elsewhere.
+    let jobs = trace(&[(0, 50, 4), (0, 100, 2), (1, 200, 2), (2, 60, 2), (3, 5, 4)]);
+    let (outcome, metrics) = run(&hosts(&[4, 4, 4]), &jobs, "srtf/first-fit");
+    assert_eq!(outcome.job(JobId(4)).first_start_s, Some(3.0));
+    assert_eq!((metrics.preemptions, metrics.migrations), (1, 1));
+    assert_eq!((outcome.job(JobId(1)).migrations, outcome.job(JobId(2)).preemptions), (1, 1));
 }
 
 proptest! {
@@ -149,7 +151,8 @@ proptest! {
         for policy in policies() {
             let (outcome, metrics) = run(&hosts, &trace, &policy);
             prop_assert_eq!(metrics.jobs + metrics.refused, jobs.len());
-            let held: f64 = outcome.jobs.iter().map(|job| job.gpu_seconds).sum();
+            let gpus = |job| workload.shape(JobId(job)).gpus() as f64;
+            let held: f64 = (0..).zip(outcome.jobs()).map(|(id, job)| job.held_s * gpus(id)).sum();
             prop_assert_eq!(held, outcome.totals.work_gpu_s, "{}", policy);
             prop_assert!(metrics.busy_while_queued.unwrap_or(0.0) <= 1.0);
             prop_assert!(metrics.avg_wait_s >= 0.0 && metrics.head_blocked_s <= metrics.queued_s);

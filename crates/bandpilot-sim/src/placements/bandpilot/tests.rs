@@ -52,7 +52,7 @@ fn state(room: &Room<'_>, models: ModelSet) -> ClusterState {
         Grant::Gpus(placement) if runs(job) && holds(placement) => Some(RunningJob {
             name: job.0.to_string(),
             placement: placement.clone(),
-            demand: demand_of(room.jobs.comm_share(job)),
+            demand: demand_of(f64::from(room.jobs.comm_share(job))),
         }),
         _ => None,
     });
@@ -138,7 +138,7 @@ fn run(cluster: &Cluster, text: &str, order: &str, whole: bool, seen: &RefCell<S
     let rule = Checked { rule: make(&setting).unwrap(), predictor: &predictor, seen };
     let order = Policy::parse(&format!("{order}/counting")).unwrap().make_order(&setting);
     let scheduler = Scheduler::new(hosts.clone(), order, Box::new(rule));
-    simulate_with(&hosts, &workload, scheduler, &mut Steady).unwrap();
+    simulate_with(&setting, scheduler, &mut Steady).unwrap();
 }
 
 /// Jobs with and without communication, some in named instances.
