@@ -32,6 +32,7 @@ mod mix;
 mod options;
 mod outcome;
 mod progress;
+mod reference;
 mod scheduler;
 mod setting;
 mod shape;

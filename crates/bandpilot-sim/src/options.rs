@@ -53,6 +53,8 @@ pub struct Options {
     pub two_stage_theta_s: Option<f64>,
     /// `repack`: time from one round to the next, seconds.
     pub round_s: f64,
+    /// `bandpilot`: a job that may be split waits rather than run at less than this share (0..=1) of its best rate.
+    pub least_rate: f64,
     /// `bandpilot`: steps of the search for one job at most.
     pub search_steps: u64,
 }
@@ -66,6 +68,7 @@ impl Default for Options {
             aging_s: 86_400.0,
             two_stage_theta_s: None,
             round_s: 360.0,
+            least_rate: 0.9,
             search_steps: 20_000,
         }
     }

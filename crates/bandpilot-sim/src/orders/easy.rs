@@ -44,19 +44,25 @@ impl Easy {
         self.running(job, jobs.progress(job).end_s());
     }
 
-    /// The earliest time at which a job fits, and its GPUs then.
+    /// The earliest time at which a job can start, and its GPUs then.
     fn reserve(&mut self, head: JobId, desk: &mut Desk<'_>) -> Option<Reservation> {
+        let mut reservation = None;
         let mut at = 0;
         for (end, job) in &self.ends {
             // All that end at that time have ended.
-            if *end != at && desk.fits(head) {
+            if *end != at {
+                reservation = desk.reserve(head, f64::from_bits(at).max(desk.now_s()));
+            }
+            if reservation.is_some() {
                 break;
             }
             at = *end;
             desk.suspend(*job);
             self.suspended.push(*job);
         }
-        let reservation = desk.reserve(head, f64::from_bits(at).max(desk.now_s()));
+        if reservation.is_none() {
+            reservation = desk.reserve(head, f64::from_bits(at).max(desk.now_s()));
+        }
         for job in self.suspended.drain(..).rev() {
             desk.resume(job);
         }

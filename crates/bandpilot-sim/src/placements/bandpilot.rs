@@ -11,6 +11,7 @@ use super::inside::{Inside, request};
 use super::{PlacementRule, Room};
 use crate::idle::Grant;
 use crate::ids::JobId;
+use crate::reference::{References, rate};
 use crate::setting::{Network, Setting, demand_of};
 use crate::shape::{ModelSet, Shape};
 
@@ -19,12 +20,16 @@ use crate::shape::{ModelSet, Shape};
 /// instance is placed after the others, like [`FewestHosts`] does.
 ///
 /// * `bandpilot` keeps instances whole where the trace names them; else any split over hosts is allowed, as with `compact`,
-///   and the search decides.
+///   and the search decides. A job that would get less than the share [`Options::least_rate`](crate::Options::least_rate) of its best
+///   rate from the best set waits instead: on a busy cluster the GPUs that a slow job holds for longer are dearer than the wait.
 /// * `bandpilot-whole` also keeps the instances whole that follow from a total, whole hosts and a rest: a job waits for as many
 ///   whole hosts as with `best-fit`, and leaves whole hosts to others.
 pub struct Bandpilot<'a> {
     units: FewestHosts,
     most_steps: u64,
+    /// Sets on which a job would be slower are not taken.
+    least_rate: f64,
+    references: References<'a>,
     /// The running jobs that span hosts, as they were when a set was last searched.
     scene: Scene<'a>,
     /// What is in the scene.
@@ -35,20 +40,22 @@ pub struct Bandpilot<'a> {
 impl<'a> Bandpilot<'a> {
     /// `bandpilot`; `None` without bandwidths of these hosts.
     pub fn splitting(setting: &Setting<'a>) -> Option<Self> {
-        Self::new(setting, FewestHosts::compact())
+        Self::new(setting, FewestHosts::compact(), setting.options.least_rate)
     }
 
     /// `bandpilot-whole`; `None` without bandwidths of these hosts.
     pub fn whole(setting: &Setting<'a>) -> Option<Self> {
-        Self::new(setting, FewestHosts::packed())
+        Self::new(setting, FewestHosts::packed(), 0.0)
     }
 
-    fn new(setting: &Setting<'a>, units: FewestHosts) -> Option<Self> {
+    fn new(setting: &Setting<'a>, units: FewestHosts, least_rate: f64) -> Option<Self> {
         let of_hosts = |network: &Network<'a>| network.cluster().hosts.len() == setting.hosts.len();
         let network = setting.network.filter(of_hosts)?;
         Some(Self {
             units,
             most_steps: setting.options.search_steps,
+            least_rate,
+            references: References::new(network, setting.hosts),
             scene: Scene::empty(network.predictor, network.contention),
             live: BTreeMap::new(),
             inside: Inside::new(network, setting.hosts),
@@ -91,6 +98,18 @@ impl<'a> Bandpilot<'a> {
         let options = SearchOptions { most_steps: self.most_steps, ..SearchOptions::default() };
         let found = search(&self.scene, &scope, &request(gpus, unit), &options);
         found.ok().map(|outcome| outcome.best.placement)
+    }
+
+    /// True if a job would run fast enough on a set that was chosen for it, as far as is believed.
+    fn is_fast_enough(&mut self, job: JobId, set: &Placement, room: &Room<'_>) -> bool {
+        let share = f64::from(room.jobs.comm_share(job));
+        if !set.is_cross_host() || share == 0.0 || self.least_rate == 0.0 {
+            return true;
+        }
+        self.refresh(room);
+        let effective = self.scene.effective(set).effective;
+        let models = room.jobs.shape(room.jobs.shape_of(job)).models;
+        rate(share, self.references.of(set.gpus(), models), effective) >= self.least_rate
     }
 
     /// The set with a smaller instance besides.
@@ -136,7 +155,7 @@ impl PlacementRule for Bandpilot<'_> {
         self.units.fits(shape, room)
     }
 
-    fn place(&mut self, _job: JobId, shape: &Shape, room: &mut Room<'_>) -> Option<Grant> {
+    fn place(&mut self, job: JobId, shape: &Shape, room: &mut Room<'_>) -> Option<Grant> {
         let units = self.units.units(shape);
         let (size, rest) = (units.instance_gpus as usize, units.rest_gpus as usize);
         let full = size * units.instances as usize;
@@ -148,6 +167,9 @@ impl PlacementRule for Bandpilot<'_> {
                 self.with_rest(&set, rest, units.models, room)?
             }
         };
+        if !shape.stated && !self.is_fast_enough(job, &set, room) {
+            return None;
+        }
         let grant = Grant::Gpus(set);
         room.idle.take(&grant).then_some(grant)
     }

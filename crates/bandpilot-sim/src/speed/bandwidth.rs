@@ -1,15 +1,15 @@
 //! Speed by bandwidth and contention.
 
-use bandpilot_core::{ClusterState, Demand, GpuMask, HostId, Placement, Request};
-use bandpilot_dispatch::{Scene, Scope, SearchOptions, search};
+use bandpilot_core::{Demand, HostId, Placement};
 use bandpilot_model::host_share;
 use rustc_hash::FxHashMap;
 
 use super::{Pace, Speed};
 use crate::idle::Grant;
 use crate::ids::JobId;
+use crate::reference::{References, rate};
 use crate::setting::{Network, demand_of};
-use crate::shape::{Hosts, ModelSet};
+use crate::shape::Hosts;
 use crate::workload::Workload;
 
 /// The share of its NICs that a host keeps at least: with all of them gone, its jobs creep on over some other network.
@@ -26,7 +26,6 @@ const LEAST_NICS: f64 = 0.01;
 /// of all: across hosts bandwidth grows with the NICs that take part.
 pub struct BandwidthSpeed<'a> {
     network: Network<'a>,
-    hosts: &'a Hosts,
     /// The jobs that ask something of the network, by host.
     on_host: Vec<Vec<JobId>>,
     /// The share of their demands that those get there.
@@ -38,8 +37,7 @@ pub struct BandwidthSpeed<'a> {
     /// Those whose pace may be another one.
     touched: Vec<JobId>,
     nics: Vec<f64>,
-    /// By number of GPUs and models.
-    best: FxHashMap<(usize, ModelSet), f64>,
+    references: References<'a>,
 }
 
 struct Running {
@@ -58,36 +56,14 @@ impl<'a> BandwidthSpeed<'a> {
     pub fn new(network: Network<'a>, hosts: &'a Hosts) -> Self {
         Self {
             network,
-            hosts,
             on_host: vec![Vec::new(); hosts.len()],
             shares: vec![1.0; hosts.len()],
             stirred: Vec::new(),
             running: FxHashMap::default(),
             touched: Vec::new(),
             nics: vec![1.0; hosts.len()],
-            best: FxHashMap::default(),
+            references: References::new(network, hosts),
         }
-    }
-
-    /// `B_ref`: the isolated bandwidth of the best set of `gpus` GPUs on the idle cluster, GB/s.
-    fn reference(&mut self, gpus: usize, models: ModelSet) -> f64 {
-        if let Some(known) = self.best.get(&(gpus, models)) {
-            return *known;
-        }
-        let predictor = self.network.predictor;
-        let mut state = ClusterState::idle(predictor.cluster());
-        for (host, free) in state.free.iter_mut().enumerate() {
-            if !models.has(self.hosts.model(HostId(host as u32))) {
-                *free = GpuMask::EMPTY;
-            }
-        }
-        let request = Request::gpus(gpus);
-        let scope = Scope::new(predictor.cluster(), &state, &request);
-        let idle = Scene::empty(predictor, self.network.contention);
-        let found = search(&idle, &scope, &request, &SearchOptions::default());
-        let best = found.map_or(0.0, |outcome| outcome.best.isolated);
-        self.best.insert((gpus, models), best);
-        best
     }
 
     /// Computes anew what jobs get on the hosts on which others run than before.
@@ -112,12 +88,7 @@ impl<'a> BandwidthSpeed<'a> {
         let nics = if across { least(&self.nics).max(LEAST_NICS) } else { 1.0 };
         let alone = job.isolated * nics;
         let effective = if job.demand > 0.0 { alone * least(&self.shares) } else { alone };
-        let rate = |bandwidth: f64| {
-            if job.share == 0.0 || bandwidth >= job.reference {
-                return 1.0;
-            }
-            1.0 / ((1.0 - job.share) + job.share * job.reference / bandwidth)
-        };
+        let rate = |bandwidth| rate(job.share, job.reference, bandwidth);
         Pace { rate: rate(effective), alone: rate(alone), busbw_gbytes_per_s: Some(effective) }
     }
 }
@@ -131,7 +102,8 @@ impl Speed for BandwidthSpeed<'_> {
         let share = workload.comm_share(job);
         let models = workload.shape(job).models;
         let isolated = self.network.predictor.isolated(placement);
-        let reference = if share > 0.0 { self.reference(placement.gpus(), models) } else { 0.0 };
+        let reference =
+            if share > 0.0 { self.references.of(placement.gpus(), models) } else { 0.0 };
         let mut demand = 0.0;
         // One that asks for nothing meets nobody.
         if placement.is_cross_host()

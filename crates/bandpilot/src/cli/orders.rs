@@ -4,6 +4,7 @@ use bandpilot_sim::Options;
 use clap::Args;
 
 use super::conditions::{long_seconds, seconds};
+use super::request::share;
 
 /// What queue orders take.
 #[derive(Debug, Args)]
@@ -37,6 +38,35 @@ pub struct OrderNumbers {
         help_heading = "Queue orders"
     )]
     pub two_stage_theta: Option<f64>,
+    /// bandpilot: a job that may be split waits rather than run at less than this share of its best rate
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value = "0.9",
+        allow_hyphen_values = true,
+        value_parser = share,
+        help_heading = "Placements"
+    )]
+    pub least_rate: f64,
+    /// repack: time from one round to the next
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "6m",
+        allow_hyphen_values = true,
+        value_parser = long_seconds,
+        help_heading = "Placements"
+    )]
+    pub round: f64,
+    /// bandpilot: steps of the search for one job at most
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 20_000,
+        value_parser = clap::value_parser!(u64).range(1..),
+        help_heading = "Placements"
+    )]
+    pub search_steps: u64,
 }
 
 /// Ascending numbers above 0.
@@ -49,6 +79,9 @@ impl OrderNumbers {
         options.las_thresholds_gpu_s.clone_from(&self.las_thresholds.0);
         options.aging_s = self.aging;
         options.two_stage_theta_s = self.two_stage_theta;
+        options.least_rate = self.least_rate;
+        options.round_s = self.round;
+        options.search_steps = self.search_steps;
     }
 }
 
