@@ -3,7 +3,7 @@
 use crate::idle::{Grant, Idle};
 use crate::ids::JobId;
 use crate::jobs::Jobs;
-use crate::placements::{Moment, PlacementRule, Room};
+use crate::placements::{self, Moment, PlacementRule, Room};
 use crate::scheduler::Effect;
 use crate::shape::Hosts;
 
@@ -55,6 +55,11 @@ impl Desk<'_> {
         self.idle.total()
     }
 
+    /// Thousandths of a GPU that a job asks for.
+    fn milli(&self, job: JobId) -> usize {
+        self.jobs.shape(self.jobs.shape_of(job)).total_milli()
+    }
+
     /// Work left of a job, seconds.
     pub fn left_s(&self, job: JobId) -> f64 {
         self.jobs.progress(job).left_at(self.now_s)
@@ -64,7 +69,7 @@ impl Desk<'_> {
     pub fn fits(&mut self, job: JobId) -> bool {
         let shape = *self.jobs.shape(self.jobs.shape_of(job));
         let room = Room { hosts: self.hosts, idle: self.idle, jobs: self.jobs };
-        shape.gpus() <= room.idle.total() && self.rule.fits(&shape, &room)
+        placements::fits(self.rule, &shape, &room)
     }
 
     /// Starts a waiting or suspended job if it fits. A suspended one is preempted and starts anew elsewhere.
@@ -89,7 +94,7 @@ impl Desk<'_> {
         }
         let shape = *self.jobs.shape(self.jobs.shape_of(job));
         let mut room = Room { hosts: self.hosts, idle: self.idle, jobs: self.jobs };
-        self.rule.place(job, &shape, &mut room)
+        placements::place(self.rule, job, &shape, &mut room)
     }
 
     /// Ends the run of a suspended job; what this plan itself has started has never been.
@@ -135,11 +140,11 @@ impl Desk<'_> {
         if self.left_s(job) <= reservation.at_s - self.now_s {
             return self.start(job);
         }
-        let needed = self.jobs.gpus(job) + self.jobs.gpus(reservation.job);
-        if needed > reservation.then.total() || self.jobs.run(job).is_some() {
+        let needed = self.milli(job) + self.milli(reservation.job);
+        if needed > reservation.then.free_milli() || self.jobs.run(job).is_some() {
             return false;
         }
-        if matches!(reservation.grant, Grant::Gpus(_)) {
+        if matches!(reservation.grant, Grant::Gpus(_) | Grant::Share { .. }) {
             let withheld = self.idle.part_of(&reservation.grant);
             self.idle.take(&withheld);
             let grant = self.place(job);
@@ -165,10 +170,10 @@ impl Desk<'_> {
         let shape = *self.jobs.shape(self.jobs.shape_of(reservation.job));
         let idle = &mut reservation.then;
         let mut room = Room { hosts: self.hosts, idle, jobs: self.jobs };
-        if shape.gpus() > room.idle.total() || !self.rule.fits(&shape, &room) {
+        if !placements::fits(self.rule, &shape, &room) {
             return None;
         }
-        let grant = self.rule.place(reservation.job, &shape, &mut room)?;
+        let grant = placements::place(self.rule, reservation.job, &shape, &mut room)?;
         reservation.then.give(&grant);
         Some(grant)
     }
@@ -184,7 +189,7 @@ impl Desk<'_> {
     /// moved or none. To the order they run on.
     pub(crate) fn let_rule_move(&mut self, head: Option<JobId>, waiting: usize) -> Vec<JobId> {
         self.settle();
-        let blocked = head.filter(|job| self.jobs.gpus(*job) <= self.idle.total());
+        let blocked = head.filter(|job| self.milli(*job) <= self.idle.free_milli());
         let moment = Moment { now_s: self.now_s, waiting, blocked };
         let mut room = Room { hosts: self.hosts, idle: self.idle, jobs: self.jobs };
         let wanted = self.rule.moves(moment, &mut room);
@@ -208,7 +213,7 @@ impl Desk<'_> {
         let mut taken = 0;
         if suspended == moves.len() {
             let can = |(job, grant): &&(JobId, Grant)| {
-                grant.gpus() == self.jobs.gpus(*job) && self.idle.take(grant)
+                grant.total_milli() == self.milli(*job) && self.idle.take(grant)
             };
             taken = moves.iter().take_while(can).count();
         }

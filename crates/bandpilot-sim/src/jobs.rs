@@ -92,7 +92,12 @@ impl Jobs {
         self.shape[job.index()]
     }
 
-    /// GPUs of a job.
+    /// GPUs of a job, a share being a part of one.
+    pub fn size_gpus(&self, job: JobId) -> f64 {
+        self.shape(self.shape_of(job)).size_gpus()
+    }
+
+    /// GPUs of a job; a share counts as one.
     pub fn gpus(&self, job: JobId) -> usize {
         self.shape(self.shape_of(job)).gpus()
     }

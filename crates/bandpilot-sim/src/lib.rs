@@ -39,6 +39,7 @@ mod truth;
 mod workload;
 mod world;
 
+pub mod fill;
 pub mod orders;
 pub mod placements;
 pub mod policy;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::orders::{By, Easy, Las, Order, Skip, Srtf, Strict, TwoStage, theta_of_s};
 use crate::placements::{
-    Bandpilot, BestFit, Counting, Drain, FewestHosts, FirstFit, PlacementRule, Random, Repack,
+    Bandpilot, BestFit, Counting, Drain, FewestHosts, Fgd, FirstFit, PlacementRule, Random, Repack,
 };
 use crate::scheduler::Scheduler;
 use crate::setting::Setting;
@@ -86,7 +86,7 @@ pub const ORDERS: [OrderName; 9] = [
 ];
 
 /// All placement rules.
-pub const PLACEMENTS: [PlacementName; 10] = [
+pub const PLACEMENTS: [PlacementName; 11] = [
     PlacementName {
         name: "counting",
         summary: "only the number of idle GPUs counts",
@@ -111,6 +111,11 @@ pub const PLACEMENTS: [PlacementName; 10] = [
         name: "compact",
         summary: "the fewest hosts, split over what is left where need be",
         make: |_| Some(Box::new(FewestHosts::compact())),
+    },
+    PlacementName {
+        name: "fgd",
+        summary: "where fragmentation for the mix of the trace falls the most (FGD, ATC'23)",
+        make: |setting| Some(Box::new(Fgd::new(setting.workload))),
     },
     PlacementName {
         name: "random",

@@ -56,7 +56,7 @@ impl Levels {
         let threshold = self.thresholds.get(usize::from(level))?;
         Some(match self.service {
             Service::Seconds => *threshold,
-            Service::GpuSeconds => threshold / jobs.gpus(job) as f64,
+            Service::GpuSeconds => threshold / jobs.size_gpus(job),
         })
     }
 

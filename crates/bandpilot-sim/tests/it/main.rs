@@ -4,10 +4,12 @@
 
 mod attained;
 mod conditions;
+mod fill;
 mod moving;
 mod naive;
 mod reference;
 mod runs;
+mod shares;
 mod stepping;
 
 use std::fmt::Write as _;
