@@ -1,5 +1,7 @@
 //! The running jobs as the contention model sees them, and what a set would get and cost beside them.
 
+use std::cell::OnceCell;
+
 use bandpilot_core::{ClusterState, Demand, GpuMask, HostId, Placement};
 use bandpilot_model::{Aggregate, ContentionModel, Groups, Meeting, Predictor};
 use rustc_hash::FxHashMap;
@@ -13,10 +15,16 @@ pub struct CrossHostJob {
     pub placement: Placement,
     /// What it asks for, GB/s.
     pub demand: f64,
-    /// What it gets before the new job comes, GB/s.
-    pub before: f64,
-    /// Its meetings with the other running jobs.
+    known: OnceCell<Known>,
+}
+
+/// How a running job gets on beside the others.
+#[derive(Debug, Clone)]
+struct Known {
+    /// Its meetings with them.
     met: Vec<Meeting>,
+    /// What it gets, GB/s.
+    before: f64,
 }
 
 /// What a set gets beside the running jobs.
@@ -65,9 +73,6 @@ impl<'a> Scene<'a> {
         for (index, job) in state.jobs.iter().enumerate() {
             scene.insert(index, &job.placement, job.demand);
         }
-        for position in 0..scene.jobs.len() {
-            scene.meet(position);
-        }
         scene
     }
 
@@ -82,7 +87,7 @@ impl<'a> Scene<'a> {
     pub fn add(&mut self, index: usize, placement: &Placement, demand: Demand) -> bool {
         let spans = self.insert(index, placement, demand);
         if spans {
-            self.refresh(placement);
+            self.forget(placement);
         }
         spans
     }
@@ -103,7 +108,7 @@ impl<'a> Scene<'a> {
                 here.insert(here.partition_point(|&job| job < position), position);
             }
         }
-        self.refresh(&gone.placement);
+        self.forget(&gone.placement);
         true
     }
 
@@ -125,30 +130,38 @@ impl<'a> Scene<'a> {
         }
         let placement = placement.clone();
         self.positions.insert(index, self.jobs.len());
-        self.jobs.push(CrossHostJob { index, placement, demand, before: 0.0, met: Vec::new() });
+        self.jobs.push(CrossHostJob { index, placement, demand, known: OnceCell::new() });
         true
     }
 
-    /// Computes anew what the jobs get that share a host with `set`.
-    fn refresh(&mut self, set: &Placement) {
+    /// Forgets what the jobs get that share a host with `set`.
+    fn forget(&mut self, set: &Placement) {
         for position in self.met_by(set, usize::MAX) {
-            self.meet(position);
+            self.jobs[position].known = OnceCell::new();
         }
     }
 
-    /// Computes anew whom a running job meets and what it gets.
-    fn meet(&mut self, job: usize) {
+    /// What a running job gets before the new job comes, GB/s; `job` is an index into [`Scene::jobs`].
+    pub fn before(&self, job: usize) -> f64 {
+        self.known(job).before
+    }
+
+    /// Most jobs come and go without anybody asking what they get, so that is found out when it is asked for.
+    fn known(&self, job: usize) -> &Known {
         let own = &self.jobs[job];
-        let met: Vec<Meeting> = self
-            .met_by(&own.placement, job)
-            .into_iter()
-            .map(|other| {
-                self.meeting(&own.placement, &self.jobs[other].placement, self.jobs[other].demand)
-            })
-            .collect();
-        let before = self.contention.effective(self.predictor, own.demand, &met).0;
-        let own = &mut self.jobs[job];
-        (own.met, own.before) = (met, before);
+        own.known.get_or_init(|| {
+            if own.demand <= 0.0 {
+                // It asks for nothing, and nobody gets more than that.
+                return Known { met: Vec::new(), before: own.demand };
+            }
+            let others =
+                self.met_by(&own.placement, job).into_iter().map(|other| &self.jobs[other]);
+            let meeting =
+                |other: &CrossHostJob| self.meeting(&own.placement, &other.placement, other.demand);
+            let met: Vec<Meeting> = others.map(meeting).collect();
+            let before = self.contention.effective(self.predictor, own.demand, &met).0;
+            Known { met, before }
+        })
     }
 
     /// The predictor behind it.
@@ -209,7 +222,7 @@ impl<'a> Scene<'a> {
             .into_iter()
             .map(|job| Loss {
                 job: self.jobs[job].index,
-                before: self.jobs[job].before,
+                before: self.before(job),
                 after: self.beside(job, set),
             })
             .collect()
@@ -238,10 +251,9 @@ impl<'a> Scene<'a> {
     fn beside(&self, job: usize, set: &Placement) -> f64 {
         let own = &self.jobs[job];
         if own.demand <= 0.0 {
-            // It asks for nothing, and nobody gets more than that.
-            return own.before;
+            return own.demand;
         }
-        let mut meetings = own.met.clone();
+        let mut meetings = self.known(job).met.clone();
         meetings.push(self.meeting(&own.placement, set, self.predictor.isolated(set)));
         self.contention.effective(self.predictor, own.demand, &meetings).0
     }
@@ -301,8 +313,10 @@ mod tests {
                 let state = ClusterState { free: vec![GpuMask::EMPTY; 4], jobs: running };
                 let anew = Scene::new(&predictor, &VirtualMerge, &state);
                 let told = |scene: &Scene<'_>| {
-                    let mut told: Vec<(Placement, u64, u64)> = scene.jobs().iter().map(|job| {
-                        (job.placement.clone(), job.demand.to_bits(), (job.before * 1e6).round().to_bits())
+                    let jobs = scene.jobs().iter().enumerate();
+                    let mut told: Vec<(Placement, u64, u64)> = jobs.map(|(at, job)| {
+                        let before = (scene.before(at) * 1e6).round();
+                        (job.placement.clone(), job.demand.to_bits(), before.to_bits())
                     }).collect();
                     told.sort();
                     told

@@ -131,6 +131,8 @@ fn main() {
             "las/best-fit",
             "two-stage/counting",
             "priority/counting",
+            "fifo/drain",
+            "fifo/repack",
         ] {
             row("philly-2017", &text, 64, policy);
         }

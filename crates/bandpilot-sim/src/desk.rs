@@ -55,6 +55,11 @@ impl Desk<'_> {
         self.idle.total()
     }
 
+    /// Thousandths of a GPU that a job asks for.
+    fn milli(&self, job: JobId) -> usize {
+        self.jobs.shape(self.jobs.shape_of(job)).total_milli()
+    }
+
     /// Work left of a job, seconds.
     pub fn left_s(&self, job: JobId) -> f64 {
         self.jobs.progress(job).left_at(self.now_s)
@@ -135,8 +140,7 @@ impl Desk<'_> {
         if self.left_s(job) <= reservation.at_s - self.now_s {
             return self.start(job);
         }
-        let milli = |job| self.jobs.shape(self.jobs.shape_of(job)).total_milli();
-        let needed = milli(job) + milli(reservation.job);
+        let needed = self.milli(job) + self.milli(reservation.job);
         if needed > reservation.then.free_milli() || self.jobs.run(job).is_some() {
             return false;
         }
@@ -185,7 +189,7 @@ impl Desk<'_> {
     /// moved or none. To the order they run on.
     pub(crate) fn let_rule_move(&mut self, head: Option<JobId>, waiting: usize) -> Vec<JobId> {
         self.settle();
-        let blocked = head.filter(|job| self.jobs.gpus(*job) <= self.idle.total());
+        let blocked = head.filter(|job| self.milli(*job) <= self.idle.free_milli());
         let moment = Moment { now_s: self.now_s, waiting, blocked };
         let mut room = Room { hosts: self.hosts, idle: self.idle, jobs: self.jobs };
         let wanted = self.rule.moves(moment, &mut room);
@@ -209,7 +213,7 @@ impl Desk<'_> {
         let mut taken = 0;
         if suspended == moves.len() {
             let can = |(job, grant): &&(JobId, Grant)| {
-                grant.gpus() == self.jobs.gpus(*job) && self.idle.take(grant)
+                grant.total_milli() == self.milli(*job) && self.idle.take(grant)
             };
             taken = moves.iter().take_while(can).count();
         }

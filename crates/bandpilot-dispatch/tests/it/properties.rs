@@ -1,6 +1,7 @@
 //! What must hold between related scenarios.
 
 use bandpilot_core::{ClusterState, GpuMask, HostId, Placement, RunningJob};
+use bandpilot_dispatch::scene::CrossHostJob;
 use bandpilot_dispatch::{Outcome, Scene, SearchOptions, scope, search};
 use bandpilot_model::VirtualMerge;
 use proptest::prelude::*;
@@ -95,10 +96,11 @@ proptest! {
         let released = ClusterState { free: scenario.state.free.clone(), jobs };
         let before = Scene::new(&predictor, &contention, &scenario.state);
         let after = Scene::new(&predictor, &contention, &released);
-        for job in after.jobs() {
+        for (at, job) in after.jobs().iter().enumerate() {
             let name = &released.jobs[job.index].name;
-            let same = before.jobs().iter().find(|j| scenario.state.jobs[j.index].name == *name);
-            prop_assert!(same.is_some_and(|same| job.before >= same.before - 1e-9));
+            let named = |j: &CrossHostJob| scenario.state.jobs[j.index].name == *name;
+            let same = before.jobs().iter().position(named);
+            prop_assert!(same.is_some_and(|same| after.before(at) >= before.before(same) - 1e-9));
         }
         let everything = Placement::new(
             scenario.cluster.host_ids().map(|h| (h, scenario.state.free[h.index()])),

@@ -9,7 +9,7 @@ use crate::shape::Shape;
 /// `drain`: places like `best-fit`. When the first waiting job does not fit although as many GPUs as it asks for are idle, hosts of the
 /// models that it accepts are emptied one after the other until it fits: the one with the fewest GPUs held whose jobs find room
 /// on other hosts in use, where each job's GPUs of that host stay together; they go by best fit. If it will not fit whatever is
-/// emptied nobody is moved. The idea is defragmentation by draining the least used host.
+/// emptied nobody is moved. Jobs that share a GPU stay, and so their hosts are not emptied. The idea is defragmentation by draining the least used host.
 #[derive(Debug, Default)]
 pub struct Drain {
     place: BestFit,
@@ -27,7 +27,8 @@ impl PlacementRule for Drain {
     fn moves(&mut self, moment: Moment, room: &mut Room<'_>) -> Moves {
         let Some(blocked) = moment.blocked else { return Moves::default() };
         let shape = *room.jobs.shape(room.jobs.shape_of(blocked));
-        if self.place.fits(&shape, room) {
+        // Whoever wants a share of a GPU waits for no host.
+        if shape.shares() || self.place.fits(&shape, room) {
             return Moves::default();
         }
         let (hosts, jobs) = (room.hosts, room.jobs);

@@ -17,27 +17,35 @@ pub(super) struct Part {
     pub(super) mask: GpuMask,
 }
 
-/// The running jobs by host. Changes to it are thoughts until they are read off as moves.
+/// The running jobs by host. Changes to it are thoughts until they are read off as moves. Jobs that share a GPU stay where they
+/// are.
 pub(super) struct Layout<'a> {
     hosts: &'a Hosts,
     jobs: &'a Jobs,
     idle: Idle,
     /// For each host its parts.
     parts: Vec<Vec<Part>>,
+    /// For each host whether jobs share a GPU of it.
+    shared: Vec<bool>,
 }
 
 impl<'a> Layout<'a> {
     /// As things are.
     pub(super) fn new(room: &Room<'a>) -> Self {
         let mut parts: Vec<Vec<Part>> = vec![Vec::new(); room.hosts.len()];
+        let mut shared = vec![false; room.hosts.len()];
         for (job, grant) in room.jobs.running() {
-            if let Grant::Gpus(placement) = grant {
-                for (host, mask) in placement.shares() {
-                    parts[host.index()].push(Part { job, mask: *mask });
+            match grant {
+                Grant::Gpus(placement) => {
+                    for (host, mask) in placement.shares() {
+                        parts[host.index()].push(Part { job, mask: *mask });
+                    }
                 }
+                Grant::Share { host, .. } => shared[host.index()] = true,
+                Grant::Count(_) | Grant::Part(_) => {}
             }
         }
-        Self { hosts: room.hosts, jobs: room.jobs, idle: room.idle.clone(), parts }
+        Self { hosts: room.hosts, jobs: room.jobs, idle: room.idle.clone(), parts, shared }
     }
 
     /// The GPUs that are idle then.
@@ -52,11 +60,17 @@ impl<'a> Layout<'a> {
 
     /// Hosts that somebody has GPUs of, in the order of the cluster.
     pub(super) fn in_use(&self) -> impl Iterator<Item = HostId> {
-        let used = self.parts.iter().enumerate().filter(|(_, parts)| !parts.is_empty());
-        used.map(|(at, _)| HostId(at as u32))
+        let hosts = (0..).map(HostId).zip(&self.parts);
+        let used = hosts.filter(|(host, parts)| !parts.is_empty() || self.is_shared(*host));
+        used.map(|(host, _)| host)
     }
 
-    /// GPUs of a host that are held.
+    /// True if jobs share a GPU of a host.
+    pub(super) fn is_shared(&self, host: HostId) -> bool {
+        self.shared[host.index()]
+    }
+
+    /// GPUs of a host that are held, shared ones left out.
     pub(super) fn held(&self, host: HostId) -> usize {
         self.on(host).iter().map(|part| part.mask.count()).sum()
     }
@@ -114,7 +128,8 @@ impl<'a> Layout<'a> {
         let room: usize = self.in_use().map(|host| idle(&host)).sum();
         let mut least: Vec<(usize, HostId)> = self
             .in_use()
-            .filter(|host| may(self, *host) && self.held(*host) + idle(host) <= room)
+            .filter(|host| !self.is_shared(*host) && may(self, *host))
+            .filter(|host| self.held(*host) + idle(host) <= room)
             .map(|host| (self.held(host), host))
             .collect();
         least.sort_unstable();

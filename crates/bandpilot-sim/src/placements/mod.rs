@@ -62,6 +62,12 @@ pub trait PlacementRule {
     /// Takes GPUs out of `room.idle` for a job. Only called where it fits; `None` takes nothing.
     fn place(&mut self, job: JobId, shape: &Shape, room: &mut Room<'_>) -> Option<Grant>;
 
+    /// The running jobs that it would have go on elsewhere. Asked after the order has planned, and again after the order has
+    /// planned on what the moves left. Leaves `room.idle` as it is.
+    fn moves(&mut self, _moment: Moment, _room: &mut Room<'_>) -> Moves {
+        Moves::default()
+    }
+
     /// True if a job that shares a GPU can be placed. Monotone like [`fits`](Self::fits).
     fn share_fits(&self, shape: &Shape, room: &Room<'_>) -> bool {
         room.idle.share_fits(shape.models, shape.milli)
@@ -71,12 +77,6 @@ pub trait PlacementRule {
     /// the host with the fewest idle ones. Only called where it fits; `None` takes nothing.
     fn place_share(&mut self, shape: &Shape, room: &mut Room<'_>) -> Option<Grant> {
         shares::take(shape, room.idle, shares::tightest)
-    }
-
-    /// The running jobs that it would have go on elsewhere. Asked after the order has planned, and again after the order has
-    /// planned on what the moves left. Leaves `room.idle` as it is.
-    fn moves(&mut self, _moment: Moment, _room: &mut Room<'_>) -> Moves {
-        Moves::default()
     }
 }
 

@@ -14,7 +14,7 @@ use crate::shape::Shape;
 /// `repack`: places like `best-fit`. At every full round, as long as jobs wait, the running jobs are packed anew onto the hosts in
 /// use: instances of all jobs, the largest first, best fit, on the host where they are if it has been begun. If that takes
 /// fewer hosts, or lets the first waiting job start that only does not fit, jobs are moved: those of the least used hosts if emptying
-/// these does as well, else all that the packing puts elsewhere.
+/// these does as well, else all that the packing puts elsewhere. Jobs that share a GPU stay.
 #[derive(Debug)]
 pub struct Repack {
     place: BestFit,
@@ -39,8 +39,7 @@ impl Repack {
         let (hosts, jobs) = (room.hosts, room.jobs);
         let mut layout = Layout::new(room);
         let before = layout.in_use().count();
-        let Some(counts) = packed(&layout, jobs) else { return Moves::default() };
-        let wanted = used(&counts);
+        let Some((counts, wanted)) = packed(&layout, jobs) else { return Moves::default() };
         if wanted < before {
             while layout.in_use().count() > wanted && layout.empty_least(|_, _| true) {}
             if layout.in_use().count() <= wanted {
@@ -50,6 +49,7 @@ impl Repack {
         }
         layout.arrange(&counts);
         let shape = blocked.map(|job| *jobs.shape(jobs.shape_of(job)));
+        let shape = shape.filter(|shape| !shape.shares());
         let mut unblocks = || {
             shape.is_some_and(|shape| {
                 self.place.fits(&shape, &Room { hosts, jobs, idle: layout.idle() })
@@ -62,12 +62,8 @@ impl Repack {
     }
 }
 
-/// Number of hosts that a packing uses.
-fn used(counts: &BTreeMap<(HostId, JobId), usize>) -> usize {
-    let mut hosts: Vec<HostId> = counts.keys().map(|(host, _)| *host).collect();
-    hosts.dedup();
-    hosts.len()
-}
+/// GPUs by host and job.
+type Counts = BTreeMap<(HostId, JobId), usize>;
 
 /// An instance of a job, where it is now.
 struct Piece {
@@ -103,11 +99,12 @@ struct Bin {
     begun: bool,
 }
 
-/// GPUs by host and job if all are packed anew onto the hosts in use; `None` if they do not fit that way.
-fn packed(layout: &Layout<'_>, jobs: &Jobs) -> Option<BTreeMap<(HostId, JobId), usize>> {
-    let bin = |host| Bin { host, left: layout.capacity(host).count(), begun: false };
+/// Where all are if they are packed anew onto the hosts in use, and on how many hosts; `None` if they do not fit that way.
+fn packed(layout: &Layout<'_>, jobs: &Jobs) -> Option<(Counts, usize)> {
+    let left = |host| layout.capacity(host).count();
+    let bin = |host| Bin { host, left: left(host), begun: layout.is_shared(host) };
     let mut bins: Vec<Bin> = layout.in_use().map(bin).collect();
-    let mut counts: BTreeMap<(HostId, JobId), usize> = BTreeMap::new();
+    let mut counts = Counts::new();
     for piece in pieces(layout, jobs) {
         let rank = |bin: &Bin| match (bin.begun, bin.host == piece.host) {
             (true, true) => 0,
@@ -121,7 +118,8 @@ fn packed(layout: &Layout<'_>, jobs: &Jobs) -> Option<BTreeMap<(HostId, JobId), 
         to.begun = true;
         *counts.entry((to.host, piece.job)).or_insert(0) += piece.gpus;
     }
-    Some(counts)
+    let used = bins.iter().filter(|bin| bin.begun).count();
+    Some((counts, used))
 }
 
 impl PlacementRule for Repack {

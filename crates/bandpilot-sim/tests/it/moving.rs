@@ -59,6 +59,19 @@ fn nobody_is_moved_in_vain() {
 }
 
 #[test]
+fn jobs_that_share_a_gpu_stay() {
+    let mut scheduler = fifo(&[8, 8], Drain::default());
+    step(&mut scheduler, 0.0, &[submit(0, 2, 99.0), submit(1, 6, 10.0)]);
+    let shape = Shape::of_share(500);
+    let ask = Ask { shape, estimate_s: 99.0, priority: 0, tenant: 0, comm_share: 0.0 };
+    step(&mut scheduler, 1.0, &[Event::Submit { job: JobId(2), ask }]);
+    step(&mut scheduler, 10.0, &[finish(1)]);
+    // The share is on the second host, which holds less; so the first one is emptied.
+    let effects = step(&mut scheduler, 11.0, &[submit(3, 8, 9.0)]);
+    assert_eq!(effects, [preempt(0), start(0, &[(1, 0b110)]), start(3, &[(0, 0xff)])]);
+}
+
+#[test]
 fn several_hosts_are_drained_for_one_job() {
     let mut scheduler = fifo(&[8; 4], Drain::default());
     // Pairs fill two hosts each time; then one of each pair stays.
@@ -210,7 +223,7 @@ impl Speed for Watch<'_> {
         let shape = workload.shape(job);
         match grant {
             Grant::Count(_) | Grant::Part(_) => assert!(self.counts),
-            Grant::Share { host, .. } => assert!(shape.models.has(self.hosts.model(*host))),
+            Grant::Share { milli, .. } => assert_eq!(*milli, shape.milli),
             Grant::Gpus(placement) => {
                 for (host, _) in placement.shares() {
                     assert!(shape.models.has(self.hosts.model(*host)), "{shape:?} {placement:?}");
@@ -242,11 +255,12 @@ proptest! {
     fn grants_are_of_the_shape(
         jobs in proptest::collection::vec((0..60_u32, 1..40_u32, 1..20_u32, 0..4_u32, 0..3_usize), 1..50),
     ) {
-        let mut text = "submit_s,duration_s,gpus,gpus_per_instance,gpu_type\n".to_owned();
+        let mut text = "submit_s,duration_s,gpus,gpus_per_instance,gpu_type,gpu_milli\n".to_owned();
         for (submit_s, duration_s, gpus, named, model) in &jobs {
             let named = if *named > 0 { (gpus.div_ceil(*named).min(6)).to_string() } else { String::new() };
             let model = ["", "V100", "H100"][*model];
-            writeln!(text, "{submit_s},{duration_s},{gpus},{named},{model}").unwrap();
+            let milli = if *gpus == 1 { [300, 600, 1000][*duration_s as usize % 3] } else { 1000 };
+            writeln!(text, "{submit_s},{duration_s},{gpus},{named},{model},{milli}").unwrap();
         }
         let cluster = ClusterBuilder::new("mixed")
             .host_type("h", "H100", 8).nvswitch().hosts("h", 1, 3)

@@ -60,10 +60,11 @@ fn state(room: &Room<'_>, models: ModelSet) -> ClusterState {
 }
 
 fn told(scene: &Scene<'_>) -> Vec<(Placement, u64, u64)> {
-    let jobs = scene.jobs().iter();
+    let jobs = scene.jobs().iter().enumerate();
     let mut told: Vec<(Placement, u64, u64)> = jobs
-        .map(|job| {
-            (job.placement.clone(), job.demand.to_bits(), (job.before * 1e6).round().to_bits())
+        .map(|(at, job)| {
+            let before = (scene.before(at) * 1e6).round();
+            (job.placement.clone(), job.demand.to_bits(), before.to_bits())
         })
         .collect();
     told.sort();
