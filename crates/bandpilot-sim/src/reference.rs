@@ -11,13 +11,15 @@ use crate::shape::{Hosts, ModelSet};
 pub(crate) struct References<'a> {
     network: Network<'a>,
     hosts: &'a Hosts,
+    most_steps: u64,
     /// By number of GPUs and models, GB/s.
     best: FxHashMap<(usize, ModelSet), f64>,
 }
 
 impl<'a> References<'a> {
-    pub(crate) fn new(network: Network<'a>, hosts: &'a Hosts) -> Self {
-        Self { network, hosts, best: FxHashMap::default() }
+    /// A search takes `most_steps` steps at most.
+    pub(crate) fn new(network: Network<'a>, hosts: &'a Hosts, most_steps: u64) -> Self {
+        Self { network, hosts, most_steps, best: FxHashMap::default() }
     }
 
     /// The isolated bandwidth of the best set of `gpus` GPUs of these models on the idle cluster, GB/s.
@@ -35,7 +37,8 @@ impl<'a> References<'a> {
         let request = Request::gpus(gpus);
         let scope = Scope::new(predictor.cluster(), &state, &request);
         let idle = Scene::empty(predictor, self.network.contention);
-        let found = search(&idle, &scope, &request, &SearchOptions::default());
+        let options = SearchOptions { most_steps: self.most_steps, ..SearchOptions::default() };
+        let found = search(&idle, &scope, &request, &options);
         let best = found.map_or(0.0, |outcome| outcome.best.isolated);
         self.best.insert((gpus, models), best);
         best

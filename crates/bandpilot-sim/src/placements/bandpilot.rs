@@ -55,7 +55,8 @@ impl<'a> Bandpilot<'a> {
             units,
             most_steps: setting.options.search_steps,
             least_rate,
-            references: References::new(network, setting.hosts),
+            // As long a search as for a placement, so that on the idle cluster every job is fast enough.
+            references: References::new(network, setting.hosts, setting.options.search_steps),
             scene: Scene::empty(network.predictor, network.contention),
             live: BTreeMap::new(),
             inside: Inside::new(network, setting.hosts),

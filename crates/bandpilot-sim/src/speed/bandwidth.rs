@@ -1,6 +1,7 @@
 //! Speed by bandwidth and contention.
 
 use bandpilot_core::{Demand, HostId, Placement};
+use bandpilot_dispatch::SearchOptions;
 use bandpilot_model::host_share;
 use rustc_hash::FxHashMap;
 
@@ -62,7 +63,7 @@ impl<'a> BandwidthSpeed<'a> {
             running: FxHashMap::default(),
             touched: Vec::new(),
             nics: vec![1.0; hosts.len()],
-            references: References::new(network, hosts),
+            references: References::new(network, hosts, SearchOptions::default().most_steps),
         }
     }
 

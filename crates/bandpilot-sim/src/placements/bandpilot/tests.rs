@@ -132,7 +132,7 @@ fn run(cluster: &Cluster, text: &str, order: &str, whole: bool, seen: &RefCell<S
     let workload = Workload::new(&trace_file::read(text).value, &hosts);
     let model = BandwidthModel::closed_form();
     let predictor = Predictor::new(&model, cluster, 2 << 30);
-    let options = Options { search_steps: 2_000_000, ..Options::default() };
+    let options = Options { search_steps: 2_000_000, least_rate: 0.0, ..Options::default() };
     let setting =
         Setting::new(&hosts, &workload, &options, 1).with_network(Network::new(&predictor));
     let make = if whole { Bandpilot::whole } else { Bandpilot::splitting };
