@@ -31,9 +31,11 @@ mod shape;
 mod workload;
 mod world;
 
+pub mod bootstrap;
 pub mod orders;
 pub mod placements;
 pub mod policy;
+pub mod series;
 pub mod speed;
 
 pub use desk::{Desk, Reservation};
