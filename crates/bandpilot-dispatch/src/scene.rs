@@ -56,38 +56,78 @@ impl<'a> Scene<'a> {
         contention: &'a dyn ContentionModel,
         state: &ClusterState,
     ) -> Self {
-        // Where rings run side by side, all is seen as what falls to one of them.
-        let rings = predictor.groups().map_or(1, Groups::unit) as f64;
-        let jobs: Vec<CrossHostJob> = state
-            .jobs
-            .iter()
-            .enumerate()
-            .filter(|(_, job)| job.placement.is_cross_host())
-            .map(|(index, job)| CrossHostJob {
-                index,
-                placement: job.placement.clone(),
-                demand: {
-                    let alone = predictor.isolated(&job.placement);
-                    match job.demand {
-                        Demand::Fraction(share) => share * alone,
-                        // A job cannot use more than it reaches alone.
-                        Demand::GBytesPerS(value) => (value / rings).min(alone),
-                    }
-                },
-                before: 0.0,
-            })
-            .collect();
-        let mut on_host = vec![Vec::new(); predictor.cluster().hosts.len()];
-        for (position, job) in jobs.iter().enumerate() {
-            for (host, _) in job.placement.shares() {
-                on_host[host.index()].push(position);
-            }
+        let mut scene = Self::empty(predictor, contention);
+        for (index, job) in state.jobs.iter().enumerate() {
+            scene.insert(index, &job.placement, job.demand);
         }
-        let mut scene = Self { predictor, contention, jobs, on_host };
         for position in 0..scene.jobs.len() {
             scene.jobs[position].before = scene.running(position, None);
         }
         scene
+    }
+
+    /// Nothing runs.
+    pub fn empty(predictor: &'a Predictor<'a>, contention: &'a dyn ContentionModel) -> Self {
+        let on_host = vec![Vec::new(); predictor.cluster().hosts.len()];
+        Self { predictor, contention, jobs: Vec::new(), on_host }
+    }
+
+    /// A job starts: the scene is then what it would be if prepared anew, but for the order of jobs. `index` stands for the
+    /// job in answers. False if the job does not span hosts, which changes nothing.
+    pub fn add(&mut self, index: usize, placement: &Placement, demand: Demand) -> bool {
+        let spans = self.insert(index, placement, demand);
+        if spans {
+            self.refresh(placement);
+        }
+        spans
+    }
+
+    /// The job that was added as `index` stops; false if there is none.
+    pub fn remove(&mut self, index: usize) -> bool {
+        let Some(position) = self.jobs.iter().position(|job| job.index == index) else {
+            return false;
+        };
+        let gone = self.jobs.swap_remove(position);
+        let last = self.jobs.len();
+        for (host, _) in gone.placement.shares() {
+            self.on_host[host.index()].retain(|&job| job != position);
+        }
+        if let Some(moved) = self.jobs.get(position) {
+            for (host, _) in moved.placement.shares() {
+                let here = &mut self.on_host[host.index()];
+                here.retain(|&job| job != last);
+                here.insert(here.partition_point(|&job| job < position), position);
+            }
+        }
+        self.refresh(&gone.placement);
+        true
+    }
+
+    /// Puts a job that spans hosts into the lists.
+    fn insert(&mut self, index: usize, placement: &Placement, demand: Demand) -> bool {
+        if !placement.is_cross_host() {
+            return false;
+        }
+        // Where rings run side by side, all is seen as what falls to one of them.
+        let rings = self.predictor.groups().map_or(1, Groups::unit) as f64;
+        let alone = self.predictor.isolated(placement);
+        let demand = match demand {
+            Demand::Fraction(share) => share * alone,
+            // A job cannot use more than it reaches alone.
+            Demand::GBytesPerS(value) => (value / rings).min(alone),
+        };
+        for (host, _) in placement.shares() {
+            self.on_host[host.index()].push(self.jobs.len());
+        }
+        self.jobs.push(CrossHostJob { index, placement: placement.clone(), demand, before: 0.0 });
+        true
+    }
+
+    /// Computes anew what the jobs get that share a host with `set`.
+    fn refresh(&mut self, set: &Placement) {
+        for position in self.met_by(set, usize::MAX) {
+            self.jobs[position].before = self.running(position, None);
+        }
     }
 
     /// The predictor behind it.
@@ -199,5 +239,66 @@ impl<'a> Scene<'a> {
             let mask = mask.union(other.on(*host));
             set.with(&self.predictor.share(*host, mask), 1)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bandpilot_core::{ClusterBuilder, RunningJob};
+    use bandpilot_model::{BandwidthModel, VirtualMerge};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Jobs that come and go leave the scene that preparing it anew gives.
+        #[test]
+        fn is_kept_up_to_date(steps in proptest::collection::vec((0..5_usize, any::<u64>()), 1..40)) {
+            let cluster =
+                ClusterBuilder::new("c").host_type("h", "H100", 8).nvswitch().rails(400.0).hosts("h", 1, 4).build();
+            let model = BandwidthModel::closed_form();
+            let predictor = Predictor::new(&model, &cluster, 2 << 30);
+            let mut scene = Scene::empty(&predictor, &VirtualMerge);
+            let mut jobs: Vec<Option<Placement>> = vec![None; 5];
+            for (index, bits) in steps {
+                let other = |host: usize| (0..5).filter(|job| *job != index).fold(GpuMask::EMPTY, |taken, job| {
+                    taken.union(jobs[job].as_ref().map_or(GpuMask::EMPTY, |set| set.on(HostId(host as u32))))
+                });
+                let share = |host: usize| {
+                    (HostId(host as u32), GpuMask(bits >> (8 * host) & bits >> 32 & 255).without(other(host)))
+                };
+                let set = Placement::new((0..4).map(share));
+                if jobs[index].take().is_some_and(|before| before.is_cross_host()) {
+                    prop_assert!(scene.remove(index));
+                } else {
+                    prop_assert_eq!(scene.add(index, &set, Demand::Fraction(0.7)), set.is_cross_host());
+                    jobs[index] = Some(set);
+                }
+                let job = |set: &Placement| RunningJob {
+                    name: String::new(), placement: set.clone(), demand: Demand::Fraction(0.7),
+                };
+                let running = jobs.iter().flatten().map(job).collect();
+                let state = ClusterState { free: vec![GpuMask::EMPTY; 4], jobs: running };
+                let anew = Scene::new(&predictor, &VirtualMerge, &state);
+                let told = |scene: &Scene<'_>| {
+                    let mut told: Vec<(Placement, u64, u64)> = scene.jobs().iter().map(|job| {
+                        (job.placement.clone(), job.demand.to_bits(), (job.before * 1e6).round().to_bits())
+                    }).collect();
+                    told.sort();
+                    told
+                };
+                prop_assert_eq!(told(&scene), told(&anew));
+                for host in 0..4 {
+                    let names = |scene: &Scene<'_>| {
+                        let jobs = scene.jobs_on(HostId(host)).iter();
+                        let mut sets: Vec<Placement> = jobs.map(|&j| scene.jobs()[j].placement.clone()).collect();
+                        sets.sort();
+                        sets
+                    };
+                    prop_assert!(scene.jobs_on(HostId(host)).is_sorted());
+                    prop_assert_eq!(names(&scene), names(&anew));
+                }
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::io::Read as _;
 
 use bandpilot_core::ClusterBuilder;
 use bandpilot_readers::trace_file;
-use bandpilot_sim::{Hosts, Metrics, Policy, Workload, simulate};
+use bandpilot_sim::{Hosts, Metrics, Options, Policy, Setting, Workload, simulate};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
@@ -55,11 +55,13 @@ fn row(name: &str, text: &str, hosts: usize, policy: &str) {
     let workload = Workload::new(&read, &hosts_of);
     drop(read);
     let policy = Policy::parse(policy).unwrap();
+    let options = Options::default();
+    let setting = Setting::new(&hosts_of, &workload, &options, 1);
     // The least of several runs of what is short.
     let mut least_s = f64::INFINITY;
     for _ in 0..if workload.len() > 100_000 { 1 } else { 5 } {
         let start_s = thread_s();
-        let outcome = simulate(&hosts_of, &workload, policy, 1).unwrap();
+        let outcome = simulate(&setting, policy).unwrap();
         let metrics = Metrics::new(&workload, &outcome);
         least_s = least_s.min(thread_s() - start_s);
         assert_eq!(metrics.refused, 0);

@@ -7,12 +7,14 @@
 //!
 //! ```
 //! use bandpilot_core::ClusterBuilder;
-//! use bandpilot_sim::{Hosts, Metrics, Policy, Workload, simulate};
+//! use bandpilot_sim::{Hosts, Metrics, Options, Policy, Setting, Workload, simulate};
 //! let trace = bandpilot_readers::trace_file::read("submit_s,duration_s,gpus\n0,100,8\n10,100,16\n20,50,4\n").value;
 //! let cluster = ClusterBuilder::new("two").host_type("host", "GPU", 8).nvswitch().hosts("h", 1, 2).build();
 //! let hosts = Hosts::new(&cluster)?;
 //! let workload = Workload::new(&trace, &hosts);
-//! let run = simulate(&hosts, &workload, Policy::parse("fifo-skip/best-fit")?, 1)?;
+//! let (options, seed) = (Options::default(), 1);
+//! let setting = Setting::new(&hosts, &workload, &options, seed);
+//! let run = simulate(&setting, Policy::parse("fifo-skip/best-fit")?)?;
 //! let metrics = Metrics::new(&workload, &run);
 //! assert_eq!((metrics.jobs, metrics.makespan_s), (3, 200.0));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -25,8 +27,10 @@ mod ids;
 mod jobs;
 mod ledger;
 mod metrics;
+mod options;
 mod progress;
 mod scheduler;
+mod setting;
 mod shape;
 mod workload;
 mod world;
@@ -43,9 +47,11 @@ pub use idle::{Grant, Idle};
 pub use ids::{JobId, ShapeId};
 pub use jobs::{Ask, Jobs};
 pub use metrics::Metrics;
+pub use options::{Costs, FaultRates, Options};
 pub use policy::Policy;
 pub use progress::Progress;
 pub use scheduler::{Effect, Event, Scheduler, WrongEvent};
+pub use setting::{Network, Setting};
 pub use shape::{Hosts, ModelSet, Shape, TooManyModels};
 pub use workload::{LeftOut, Workload};
 pub use world::{Broken, JobResult, Outcome, Totals, simulate, simulate_with};

@@ -4,6 +4,8 @@ use std::fmt;
 
 use crate::orders::{By, Easy, Order, Skip, Srtf, Strict};
 use crate::placements::{BestFit, Counting, FewestHosts, FirstFit, PlacementRule, Random};
+use crate::scheduler::Scheduler;
+use crate::setting::Setting;
 
 /// A queue order that can be named. A new one gets a row here.
 #[derive(Debug)]
@@ -12,7 +14,7 @@ pub struct OrderName {
     pub name: &'static str,
     /// What it does, in half a line.
     pub summary: &'static str,
-    make: fn() -> Box<dyn Order>,
+    make: for<'a> fn(&Setting<'a>) -> Box<dyn Order + 'a>,
 }
 
 /// A placement rule that can be named. A new one gets a row here.
@@ -22,8 +24,8 @@ pub struct PlacementName {
     pub name: &'static str,
     /// What it does, in half a line.
     pub summary: &'static str,
-    /// Gets the seed.
-    make: fn(u64) -> Box<dyn PlacementRule>,
+    /// Gives nothing if it lacks something of the setting.
+    make: for<'a> fn(&Setting<'a>) -> Option<Box<dyn PlacementRule + 'a>>,
 }
 
 /// All queue orders.
@@ -31,32 +33,32 @@ pub const ORDERS: [OrderName; 6] = [
     OrderName {
         name: "fifo",
         summary: "in order of arrival, the first one blocks",
-        make: || Box::new(Strict::new(By::Arrival)),
+        make: |_| Box::new(Strict::new(By::Arrival)),
     },
     OrderName {
         name: "fifo-skip",
         summary: "in order of arrival, whoever fits starts",
-        make: || Box::new(Skip::new(By::Arrival)),
+        make: |_| Box::new(Skip::new(By::Arrival)),
     },
     OrderName {
         name: "sjf-strict",
         summary: "the shortest job blocks",
-        make: || Box::new(Strict::new(By::WorkLeft)),
+        make: |_| Box::new(Strict::new(By::WorkLeft)),
     },
     OrderName {
         name: "sjf-skip",
         summary: "shortest first, whoever fits starts",
-        make: || Box::new(Skip::new(By::WorkLeft)),
+        make: |_| Box::new(Skip::new(By::WorkLeft)),
     },
     OrderName {
         name: "srtf",
         summary: "least work left first, with preemption",
-        make: || Box::<Srtf>::default(),
+        make: |_| Box::<Srtf>::default(),
     },
     OrderName {
         name: "easy",
         summary: "EASY backfill: others may overtake the first one if they do not delay it",
-        make: || Box::<Easy>::default(),
+        make: |_| Box::<Easy>::default(),
     },
 ];
 
@@ -65,32 +67,32 @@ pub const PLACEMENTS: [PlacementName; 6] = [
     PlacementName {
         name: "counting",
         summary: "only the number of idle GPUs counts",
-        make: |_| Box::new(Counting),
+        make: |_| Some(Box::new(Counting)),
     },
     PlacementName {
         name: "first-fit",
         summary: "the first host with enough idle GPUs",
-        make: |_| Box::new(FirstFit),
+        make: |_| Some(Box::new(FirstFit)),
     },
     PlacementName {
         name: "best-fit",
         summary: "the host with the fewest idle GPUs that are enough",
-        make: |_| Box::new(BestFit),
+        make: |_| Some(Box::new(BestFit)),
     },
     PlacementName {
         name: "packed",
         summary: "the fewest hosts, instances stay whole",
-        make: |_| Box::new(FewestHosts::packed()),
+        make: |_| Some(Box::new(FewestHosts::packed())),
     },
     PlacementName {
         name: "compact",
         summary: "the fewest hosts, split over what is left where need be",
-        make: |_| Box::new(FewestHosts::compact()),
+        make: |_| Some(Box::new(FewestHosts::compact())),
     },
     PlacementName {
         name: "random",
         summary: "any host with enough idle GPUs",
-        make: |seed| Box::new(Random::new(seed)),
+        make: |setting| Some(Box::new(Random::new(setting.seed))),
     },
 ];
 
@@ -144,15 +146,35 @@ impl Policy {
     }
 
     /// A new order.
-    pub fn make_order(&self) -> Box<dyn Order> {
-        (self.order.make)()
+    pub fn make_order<'a>(&self, setting: &Setting<'a>) -> Box<dyn Order + 'a> {
+        (self.order.make)(setting)
     }
 
-    /// A new rule that draws from a seed, if it draws at all.
-    pub fn make_rule(&self, seed: u64) -> Box<dyn PlacementRule> {
-        (self.placement.make)(seed)
+    /// A new placement rule.
+    ///
+    /// # Errors
+    /// If the rule looks at bandwidths and the setting has none.
+    pub fn make_rule<'a>(
+        &self,
+        setting: &Setting<'a>,
+    ) -> Result<Box<dyn PlacementRule + 'a>, NeedsNetwork> {
+        (self.placement.make)(setting).ok_or(NeedsNetwork(self.placement.name))
+    }
+
+    /// A scheduler that has not seen a job yet.
+    ///
+    /// # Errors
+    /// If the rule looks at bandwidths and the setting has none.
+    pub fn scheduler<'a>(&self, setting: &Setting<'a>) -> Result<Scheduler<'a>, NeedsNetwork> {
+        let rule = self.make_rule(setting)?;
+        Ok(Scheduler::new(setting.hosts.clone(), self.make_order(setting), rule))
     }
 }
+
+/// A rule that looks at bandwidths was asked for in a setting without them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' needs a bandwidth model")]
+pub struct NeedsNetwork(&'static str);
 
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

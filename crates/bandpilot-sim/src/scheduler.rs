@@ -79,10 +79,10 @@ pub enum WrongEvent {
 }
 
 /// A policy at work on the hosts of a cluster.
-pub struct Scheduler {
+pub struct Scheduler<'a> {
     hosts: Hosts,
-    order: Box<dyn Order>,
-    rule: Box<dyn PlacementRule>,
+    order: Box<dyn Order + 'a>,
+    rule: Box<dyn PlacementRule + 'a>,
     jobs: Jobs,
     idle: Idle,
     /// The idle cluster.
@@ -96,9 +96,13 @@ pub struct Scheduler {
     suspended: Vec<JobId>,
 }
 
-impl Scheduler {
+impl<'a> Scheduler<'a> {
     /// All healthy GPUs idle, no job.
-    pub fn new(hosts: Hosts, order: Box<dyn Order>, rule: Box<dyn PlacementRule>) -> Self {
+    pub fn new(
+        hosts: Hosts,
+        order: Box<dyn Order + 'a>,
+        rule: Box<dyn PlacementRule + 'a>,
+    ) -> Self {
         let idle = Idle::new(&hosts);
         Self {
             hosts,

@@ -6,7 +6,7 @@ use crate::workload::Workload;
 
 /// Says at which rate each running job does its work, 1 being the rate that durations are for. Whatever starts at other than
 /// 1, or changes because a neighbour started or stopped, is named in [`changes`](Self::changes).
-pub trait Speed: Send {
+pub trait Speed {
     /// A job starts, at rate 1 until a change is named.
     fn started(&mut self, job: JobId, grant: &Grant, workload: &Workload);
 

@@ -5,9 +5,10 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use crate::ids::{JobId, key};
 use crate::ledger::Ledger;
-use crate::policy::Policy;
+use crate::policy::{NeedsNetwork, Policy};
 use crate::progress::Progress;
 use crate::scheduler::{Effect, Event, Scheduler, WrongEvent};
+use crate::setting::Setting;
 use crate::shape::Hosts;
 use crate::speed::{Speed, Steady};
 use crate::workload::Workload;
@@ -62,6 +63,9 @@ pub enum Broken {
         /// Work of the jobs that finished.
         asked: f64,
     },
+    /// The policy needs bandwidths, and there are none.
+    #[error(transparent)]
+    NoNetwork(#[from] NeedsNetwork),
     /// The scheduler did not accept an event.
     #[error(transparent)]
     Event(#[from] WrongEvent),
@@ -122,19 +126,13 @@ struct Truth {
 pub(crate) const BYTES_PER_JOB: usize =
     size_of::<Truth>() + size_of::<Reverse<(u64, JobId, u32)>>();
 
-/// Plays a workload against a policy; all jobs run at rate 1.
+/// Plays the workload of a setting against a policy.
 ///
 /// # Errors
-/// If a unit breaks a law of conservation.
-pub fn simulate(
-    hosts: &Hosts,
-    workload: &Workload,
-    policy: Policy,
-    seed: u64,
-) -> Result<Outcome, Broken> {
-    let rule = policy.make_rule(seed);
-    let scheduler = Scheduler::new(hosts.clone(), policy.make_order(), rule);
-    simulate_with(hosts, workload, scheduler, &mut Steady)
+/// If a unit breaks a law of conservation, or the policy needs bandwidths that the setting has not.
+pub fn simulate(setting: &Setting<'_>, policy: Policy) -> Result<Outcome, Broken> {
+    let scheduler = policy.scheduler(setting)?;
+    simulate_with(setting.hosts, setting.workload, scheduler, &mut Steady)
 }
 
 /// Plays a workload against a scheduler, with jobs that run as fast as `speed` says.
@@ -144,7 +142,7 @@ pub fn simulate(
 pub fn simulate_with(
     hosts: &Hosts,
     workload: &Workload,
-    scheduler: Scheduler,
+    scheduler: Scheduler<'_>,
     speed: &mut dyn Speed,
 ) -> Result<Outcome, Broken> {
     let truth = |job: u32| Truth {
@@ -183,7 +181,7 @@ pub fn simulate_with(
 
 struct World<'a> {
     workload: &'a Workload,
-    scheduler: Scheduler,
+    scheduler: Scheduler<'a>,
     speed: &'a mut dyn Speed,
     ledger: Ledger,
     truth: Vec<Truth>,

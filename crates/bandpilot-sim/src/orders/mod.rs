@@ -20,7 +20,7 @@ pub use strict::Strict;
 ///
 /// What happens outside of a plan is told by the hooks; what [`plan`](Self::plan) does it books itself: a job that it starts it
 /// takes from the queue, a job that it leaves suspended it puts back.
-pub trait Order: Send {
+pub trait Order {
     /// A job waits: it was submitted, or lost its GPUs outside of a plan.
     fn enqueue(&mut self, job: JobId, jobs: &Jobs);
 

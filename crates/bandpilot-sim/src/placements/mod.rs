@@ -26,7 +26,7 @@ pub struct Room<'a> {
 }
 
 /// A placement rule.
-pub trait PlacementRule: Send {
+pub trait PlacementRule {
     /// True if a job of this shape can be placed. Monotone: what does not fit among some GPUs fits among no
     /// subset of them. There are at least as many idle GPUs as the shape has.
     fn fits(&self, shape: &Shape, room: &Room<'_>) -> bool;

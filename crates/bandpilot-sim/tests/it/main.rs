@@ -11,7 +11,9 @@ use std::fmt::Write as _;
 
 use bandpilot_core::{Cluster, ClusterBuilder};
 use bandpilot_readers::trace_file::{self, Trace};
-use bandpilot_sim::{Hosts, Metrics, Outcome, Policy, Workload, simulate};
+use bandpilot_sim::{
+    Broken, Hosts, Metrics, Options, Outcome, Policy, Scheduler, Setting, Workload, simulate,
+};
 
 /// Hosts of this many GPUs each.
 fn cluster(gpus: &[usize]) -> Cluster {
@@ -36,9 +38,23 @@ fn trace(jobs: &[(u32, u32, u32)]) -> Trace {
     read.value
 }
 
+fn play(hosts: &Hosts, workload: &Workload, policy: &str, seed: u64) -> Result<Outcome, Broken> {
+    let options = Options::default();
+    simulate(&Setting::new(hosts, workload, &options, seed), Policy::parse(policy).unwrap())
+}
+
+/// The scheduler of a policy that looks at nothing but hosts.
+fn scheduler(hosts: &Hosts, policy: &str) -> Scheduler<'static> {
+    let policy = Policy::parse(policy).unwrap();
+    let (workload, options) = (Box::leak(Box::default()), Box::leak(Box::default()));
+    policy
+        .scheduler(&Setting::new(Box::leak(Box::new(hosts.clone())), workload, options, 1))
+        .unwrap()
+}
+
 fn run(hosts: &Hosts, trace: &Trace, policy: &str) -> (Outcome, Metrics) {
     let workload = Workload::new(trace, hosts);
-    let outcome = simulate(hosts, &workload, Policy::parse(policy).unwrap(), 1).unwrap();
+    let outcome = play(hosts, &workload, policy, 1).unwrap();
     let metrics = Metrics::new(&workload, &outcome);
     (outcome, metrics)
 }

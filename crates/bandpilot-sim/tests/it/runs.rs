@@ -4,12 +4,10 @@ use bandpilot_core::{ClusterBuilder, GpuMask};
 use bandpilot_readers::trace_file;
 use bandpilot_sim::policy::{ORDERS, PLACEMENTS};
 use bandpilot_sim::speed::Speed;
-use bandpilot_sim::{
-    Grant, Hosts, JobId, Metrics, Outcome, Policy, Scheduler, Workload, simulate, simulate_with,
-};
+use bandpilot_sim::{Grant, Hosts, JobId, Metrics, Outcome, Workload, simulate_with};
 use proptest::prelude::*;
 
-use crate::{cluster, hosts, run, trace};
+use crate::{cluster, hosts, play, run, scheduler, trace};
 
 fn policies() -> impl Iterator<Item = String> {
     let pairs = ORDERS.iter().flat_map(|order| PLACEMENTS.iter().map(move |rule| (order, rule)));
@@ -43,9 +41,7 @@ impl Speed for Shared {
 }
 
 fn shared(hosts: &Hosts, workload: &Workload, policy: &str) -> Outcome {
-    let policy = Policy::parse(policy).unwrap();
-    let scheduler = Scheduler::new(hosts.clone(), policy.make_order(), policy.make_rule(1));
-    simulate_with(hosts, workload, scheduler, &mut Shared::default()).unwrap()
+    simulate_with(hosts, workload, scheduler(hosts, policy), &mut Shared::default()).unwrap()
 }
 
 #[test]
@@ -167,9 +163,9 @@ proptest! {
         let hosts = hosts(&[4, 4, 4]);
         let workload = Workload::new(&trace(&jobs), &hosts);
         for order in ["fifo-skip", "srtf", "easy"] {
-            let policy = Policy::parse(&format!("{order}/random")).unwrap();
-            let once = simulate(&hosts, &workload, policy, seed);
-            prop_assert_eq!(once, simulate(&hosts, &workload, policy, seed));
+            let policy = format!("{order}/random");
+            let once = play(&hosts, &workload, &policy, seed);
+            prop_assert_eq!(once, play(&hosts, &workload, &policy, seed));
         }
     }
 }

@@ -2,16 +2,16 @@
 
 use bandpilot_core::{GpuMask, HostId, Placement};
 use bandpilot_sim::orders::Order;
+use bandpilot_sim::placements::BestFit;
 use bandpilot_sim::{
-    Ask, Desk, Effect, Event, Grant, JobId, Jobs, Policy, Scheduler, Shape, Workload, WrongEvent,
+    Ask, Desk, Effect, Event, Grant, JobId, Jobs, Scheduler, Shape, Workload, WrongEvent,
     simulate_with, speed,
 };
 
 use crate::{hosts, trace};
 
-fn scheduler(policy: &str) -> Scheduler {
-    let policy = Policy::parse(policy).unwrap();
-    Scheduler::new(hosts(&[8, 8]), policy.make_order(), policy.make_rule(1))
+fn scheduler(policy: &str) -> Scheduler<'static> {
+    crate::scheduler(&hosts(&[8, 8]), policy)
 }
 
 fn submit(job: u32, gpus: u32, estimate_s: f64) -> Event {
@@ -24,7 +24,7 @@ fn start(job: u32, shares: &[(u32, u64)]) -> Effect {
     Effect::Start { job: JobId(job), grant: Grant::Gpus(Placement::new(shares)) }
 }
 
-fn step(scheduler: &mut Scheduler, now_s: f64, events: &[Event]) -> Vec<Effect> {
+fn step(scheduler: &mut Scheduler<'_>, now_s: f64, events: &[Event]) -> Vec<Effect> {
     let mut effects = Vec::new();
     scheduler.step(now_s, events, &mut effects).unwrap();
     effects
@@ -115,7 +115,7 @@ impl Order for Rounds {
 fn an_order_can_ask_to_be_woken() {
     let hosts = hosts(&[8, 8]);
     let workload = Workload::new(&trace(&[(3, 4, 8), (5, 100, 8), (6, 1, 16)]), &hosts);
-    let rule = Policy::parse("fifo/best-fit").unwrap().make_rule(1);
+    let rule = Box::new(BestFit);
     let scheduler = Scheduler::new(hosts.clone(), Box::<Rounds>::default(), rule);
     let outcome = simulate_with(&hosts, &workload, scheduler, &mut speed::Steady).unwrap();
     let ends: Vec<Option<f64>> = outcome.jobs.iter().map(|job| job.finish_s).collect();

@@ -6,7 +6,9 @@ use std::io::{self, Write};
 use bandpilot_core::{Cluster, ClusterBuilder, MAX_GPUS_PER_HOST};
 use bandpilot_readers::Diagnostic;
 use bandpilot_readers::trace_file::{self, Trace};
-use bandpilot_sim::{Hosts, JobId, LeftOut, Metrics, Outcome, Policy, Workload};
+use bandpilot_sim::{
+    Hosts, JobId, LeftOut, Metrics, Options, Outcome, Policy, Setting, Workload,
+};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
@@ -72,7 +74,9 @@ fn play(
     policy: Policy,
     seed: u64,
 ) -> Result<(Policy, Metrics, Vec<JobId>), Failure> {
-    let outcome = bandpilot_sim::simulate(hosts, workload, policy, seed).map_err(|broken| {
+    let options = Options::default();
+    let setting = Setting::new(hosts, workload, &options, seed);
+    let outcome = bandpilot_sim::simulate(&setting, policy).map_err(|broken| {
         let message = format!("the run of {policy} is not sound: {broken}");
         let help = "this is a mistake in the program; please report it with the trace";
         Failure::new(Code::Internal, "", Diagnostic::error("", message).help(help))
