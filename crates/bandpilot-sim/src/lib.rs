@@ -32,6 +32,7 @@ mod progress;
 mod scheduler;
 mod setting;
 mod shape;
+mod watch;
 mod workload;
 mod world;
 
@@ -53,5 +54,6 @@ pub use progress::Progress;
 pub use scheduler::{Effect, Event, Scheduler, WrongEvent};
 pub use setting::{Network, Setting};
 pub use shape::{Hosts, ModelSet, Shape, TooManyModels};
+pub use watch::Watcher;
 pub use workload::{LeftOut, Workload};
-pub use world::{Broken, JobResult, Outcome, Totals, simulate, simulate_with};
+pub use world::{Broken, JobResult, Outcome, Totals, simulate, simulate_watched, simulate_with};

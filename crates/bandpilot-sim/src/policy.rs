@@ -14,6 +14,8 @@ pub struct OrderName {
     pub name: &'static str,
     /// What it does, in half a line.
     pub summary: &'static str,
+    /// True if it draws at random.
+    pub seeded: bool,
     make: for<'a> fn(&Setting<'a>) -> Box<dyn Order + 'a>,
 }
 
@@ -24,6 +26,8 @@ pub struct PlacementName {
     pub name: &'static str,
     /// What it does, in half a line.
     pub summary: &'static str,
+    /// True if it draws at random.
+    pub seeded: bool,
     /// Gives nothing if it lacks something of the setting.
     make: for<'a> fn(&Setting<'a>) -> Option<Box<dyn PlacementRule + 'a>>,
 }
@@ -33,31 +37,37 @@ pub const ORDERS: [OrderName; 6] = [
     OrderName {
         name: "fifo",
         summary: "in order of arrival, the first one blocks",
+        seeded: false,
         make: |_| Box::new(Strict::new(By::Arrival)),
     },
     OrderName {
         name: "fifo-skip",
         summary: "in order of arrival, whoever fits starts",
+        seeded: false,
         make: |_| Box::new(Skip::new(By::Arrival)),
     },
     OrderName {
         name: "sjf-strict",
         summary: "the shortest job blocks",
+        seeded: false,
         make: |_| Box::new(Strict::new(By::WorkLeft)),
     },
     OrderName {
         name: "sjf-skip",
         summary: "shortest first, whoever fits starts",
+        seeded: false,
         make: |_| Box::new(Skip::new(By::WorkLeft)),
     },
     OrderName {
         name: "srtf",
         summary: "least work left first, with preemption",
+        seeded: false,
         make: |_| Box::<Srtf>::default(),
     },
     OrderName {
         name: "easy",
         summary: "EASY backfill: others may overtake the first one if they do not delay it",
+        seeded: false,
         make: |_| Box::<Easy>::default(),
     },
 ];
@@ -67,31 +77,37 @@ pub const PLACEMENTS: [PlacementName; 6] = [
     PlacementName {
         name: "counting",
         summary: "only the number of idle GPUs counts",
+        seeded: false,
         make: |_| Some(Box::new(Counting)),
     },
     PlacementName {
         name: "first-fit",
         summary: "the first host with enough idle GPUs",
+        seeded: false,
         make: |_| Some(Box::new(FirstFit)),
     },
     PlacementName {
         name: "best-fit",
         summary: "the host with the fewest idle GPUs that are enough",
+        seeded: false,
         make: |_| Some(Box::new(BestFit)),
     },
     PlacementName {
         name: "packed",
         summary: "the fewest hosts, instances stay whole",
+        seeded: false,
         make: |_| Some(Box::new(FewestHosts::packed())),
     },
     PlacementName {
         name: "compact",
         summary: "the fewest hosts, split over what is left where need be",
+        seeded: false,
         make: |_| Some(Box::new(FewestHosts::compact())),
     },
     PlacementName {
         name: "random",
         summary: "any host with enough idle GPUs",
+        seeded: true,
         make: |setting| Some(Box::new(Random::new(setting.seed))),
     },
 ];
@@ -124,6 +140,11 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 impl Policy {
+    /// True if runs with different seeds may differ.
+    pub const fn seeded(&self) -> bool {
+        self.order.seeded || self.placement.seeded
+    }
+
     /// Reads `fifo/best-fit`.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use crate::scheduler::{Effect, Event, Scheduler, WrongEvent};
 use crate::setting::Setting;
 use crate::shape::Hosts;
 use crate::speed::{Speed, Steady};
+use crate::watch::Watcher;
 use crate::workload::Workload;
 
 /// Wakes in a row at which nothing happens although nothing runs and nothing arrives any more.
@@ -66,6 +67,9 @@ pub enum Broken {
     /// The policy needs bandwidths, and there are none.
     #[error(transparent)]
     NoNetwork(#[from] NeedsNetwork),
+    /// Not broken: whoever looks on had it stopped.
+    #[error("the run was stopped")]
+    Stopped,
     /// The scheduler did not accept an event.
     #[error(transparent)]
     Event(#[from] WrongEvent),
@@ -131,8 +135,20 @@ pub(crate) const BYTES_PER_JOB: usize =
 /// # Errors
 /// If a unit breaks a law of conservation, or the policy needs bandwidths that the setting has not.
 pub fn simulate(setting: &Setting<'_>, policy: Policy) -> Result<Outcome, Broken> {
+    simulate_watched(setting, policy, &mut ())
+}
+
+/// The same while somebody looks on.
+///
+/// # Errors
+/// As for [`simulate`], and if the run is stopped.
+pub fn simulate_watched(
+    setting: &Setting<'_>,
+    policy: Policy,
+    watcher: &mut dyn Watcher,
+) -> Result<Outcome, Broken> {
     let scheduler = policy.scheduler(setting)?;
-    simulate_with(setting.hosts, setting.workload, scheduler, &mut Steady)
+    play(setting.hosts, setting.workload, scheduler, &mut Steady, watcher)
 }
 
 /// Plays a workload against a scheduler, with jobs that run as fast as `speed` says.
@@ -144,6 +160,16 @@ pub fn simulate_with(
     workload: &Workload,
     scheduler: Scheduler<'_>,
     speed: &mut dyn Speed,
+) -> Result<Outcome, Broken> {
+    play(hosts, workload, scheduler, speed, &mut ())
+}
+
+fn play(
+    hosts: &Hosts,
+    workload: &Workload,
+    scheduler: Scheduler<'_>,
+    speed: &mut dyn Speed,
+    watcher: &mut dyn Watcher,
 ) -> Result<Outcome, Broken> {
     let truth = |job: u32| Truth {
         progress: Progress::new(workload.duration_s(JobId(job))),
@@ -158,6 +184,7 @@ pub fn simulate_with(
         workload,
         scheduler,
         speed,
+        watcher,
         ledger: Ledger::new(hosts),
         truth: (0..workload.len() as u32).map(truth).collect(),
         ends: BinaryHeap::new(),
@@ -174,6 +201,9 @@ pub fn simulate_with(
         changes: Vec::new(),
     };
     while let Some(next_s) = world.next_s() {
+        if world.watcher.stop() {
+            return Err(Broken::Stopped);
+        }
         world.step(next_s)?;
     }
     world.outcome()
@@ -183,6 +213,7 @@ struct World<'a> {
     workload: &'a Workload,
     scheduler: Scheduler<'a>,
     speed: &'a mut dyn Speed,
+    watcher: &'a mut dyn Watcher,
     ledger: Ledger,
     truth: Vec<Truth>,
     /// When running jobs end at their rates now.
@@ -239,12 +270,14 @@ impl World<'_> {
             self.stop(job)?;
             self.truth[job.index()].finish_s = now_s;
             self.finished += 1;
+            self.watcher.settled();
             self.events.push(Event::Finish { job });
         }
         while let Some(job) = self.arrival()
             && key(self.workload.submit_s(job)) <= now
         {
             self.arrived += 1;
+            self.waits(job, 1);
             self.events.push(Event::Submit { job, ask: self.workload.ask(job) });
         }
         self.watch_wakes(now)?;
@@ -287,9 +320,14 @@ impl World<'_> {
 
     fn apply(&mut self, effect: Effect) -> Result<(), Broken> {
         match effect {
-            Effect::Refuse { .. } => self.refused += 1,
+            Effect::Refuse { job } => {
+                self.refused += 1;
+                self.waits(job, -1);
+                self.watcher.settled();
+            }
             Effect::Preempt { job } => {
                 self.stop(job)?;
+                self.waits(job, 1);
                 self.truth[job.index()].preemptions += 1;
             }
             Effect::Start { job, grant } => {
@@ -298,6 +336,7 @@ impl World<'_> {
                     return Err(Broken::NotRunning { job: job.0 });
                 }
                 self.speed.started(job, &grant, self.workload);
+                self.watcher.takes(self.now_s, &grant);
                 self.ledger.claim(job, grant, self.workload.shape(job).gpus())?;
                 let truth = &mut self.truth[job.index()];
                 truth.since_s = self.now_s;
@@ -305,6 +344,7 @@ impl World<'_> {
                     truth.first_start_s = self.now_s;
                 }
                 self.set_rate(job, 1.0);
+                self.waits(job, -1);
             }
             Effect::WakeAt { at_s } => {
                 self.wakes.insert(key(at_s));
@@ -313,10 +353,17 @@ impl World<'_> {
         Ok(())
     }
 
+    /// Tells whoever looks on of a job that waits from now on (1), or no longer (-1).
+    fn waits(&mut self, job: JobId, change: i32) {
+        let gpus = i64::from(self.workload.shape(job).gpus() as u32);
+        self.watcher.waits(self.now_s, change, i64::from(change) * gpus);
+    }
+
     /// Takes its GPUs from a job, because it is done or because it is preempted.
     fn stop(&mut self, job: JobId) -> Result<(), Broken> {
         let grant = self.ledger.release(job)?;
         self.speed.stopped(job, &grant);
+        self.watcher.gives(self.now_s, &grant);
         self.set_rate(job, 0.0);
         let truth = &mut self.truth[job.index()];
         truth.held_s += self.now_s - truth.since_s;

@@ -6,6 +6,7 @@ mod naive;
 mod reference;
 mod runs;
 mod stepping;
+mod watching;
 
 use std::fmt::Write as _;
 
