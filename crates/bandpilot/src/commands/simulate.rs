@@ -6,9 +6,7 @@ use std::io::{self, Write};
 use bandpilot_core::{Cluster, ClusterBuilder, MAX_GPUS_PER_HOST};
 use bandpilot_readers::Diagnostic;
 use bandpilot_readers::trace_file::{self, Trace};
-use bandpilot_sim::{
-    Hosts, JobId, LeftOut, Metrics, Options, Outcome, Policy, Setting, Workload,
-};
+use bandpilot_sim::{Hosts, JobId, LeftOut, Metrics, Options, Outcome, Policy, Setting, Workload};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
