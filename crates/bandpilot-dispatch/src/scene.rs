@@ -2,6 +2,7 @@
 
 use bandpilot_core::{ClusterState, Demand, GpuMask, HostId, Placement};
 use bandpilot_model::{Aggregate, ContentionModel, Groups, Meeting, Predictor};
+use rustc_hash::FxHashMap;
 
 /// A running job that spans hosts (others do not contend).
 #[derive(Debug, Clone)]
@@ -47,6 +48,8 @@ pub struct Scene<'a> {
     jobs: Vec<CrossHostJob>,
     /// For each host the cross-host jobs on it, as indexes into `jobs`.
     on_host: Vec<Vec<usize>>,
+    /// Where in `jobs` the job of an index is.
+    positions: FxHashMap<usize, usize>,
 }
 
 impl<'a> Scene<'a> {
@@ -69,7 +72,7 @@ impl<'a> Scene<'a> {
     /// Nothing runs.
     pub fn empty(predictor: &'a Predictor<'a>, contention: &'a dyn ContentionModel) -> Self {
         let on_host = vec![Vec::new(); predictor.cluster().hosts.len()];
-        Self { predictor, contention, jobs: Vec::new(), on_host }
+        Self { predictor, contention, jobs: Vec::new(), on_host, positions: FxHashMap::default() }
     }
 
     /// A job starts: the scene is then what it would be if prepared anew, but for the order of jobs. `index` stands for the
@@ -84,15 +87,14 @@ impl<'a> Scene<'a> {
 
     /// The job that was added as `index` stops; false if there is none.
     pub fn remove(&mut self, index: usize) -> bool {
-        let Some(position) = self.jobs.iter().position(|job| job.index == index) else {
-            return false;
-        };
+        let Some(position) = self.positions.remove(&index) else { return false };
         let gone = self.jobs.swap_remove(position);
         let last = self.jobs.len();
         for (host, _) in gone.placement.shares() {
             self.on_host[host.index()].retain(|&job| job != position);
         }
         if let Some(moved) = self.jobs.get(position) {
+            self.positions.insert(moved.index, position);
             for (host, _) in moved.placement.shares() {
                 let here = &mut self.on_host[host.index()];
                 here.retain(|&job| job != last);
@@ -119,6 +121,7 @@ impl<'a> Scene<'a> {
         for (host, _) in placement.shares() {
             self.on_host[host.index()].push(self.jobs.len());
         }
+        self.positions.insert(index, self.jobs.len());
         self.jobs.push(CrossHostJob { index, placement: placement.clone(), demand, before: 0.0 });
         true
     }
@@ -148,6 +151,11 @@ impl<'a> Scene<'a> {
     /// The running cross-host jobs.
     pub fn jobs(&self) -> &[CrossHostJob] {
         &self.jobs
+    }
+
+    /// The running cross-host job of an index.
+    pub fn job(&self, index: usize) -> Option<&CrossHostJob> {
+        self.positions.get(&index).map(|position| &self.jobs[*position])
     }
 
     /// GPUs of a cross-host job on a host.
@@ -288,6 +296,10 @@ mod tests {
                     told
                 };
                 prop_assert_eq!(told(&scene), told(&anew));
+                for (index, set) in jobs.iter().enumerate() {
+                    let across = set.as_ref().filter(|set| set.is_cross_host());
+                    prop_assert_eq!(scene.job(index).map(|job| &job.placement), across);
+                }
                 for host in 0..4 {
                     let names = |scene: &Scene<'_>| {
                         let jobs = scene.jobs_on(HostId(host)).iter();

@@ -142,13 +142,23 @@ impl Jobs {
     }
 
     pub(crate) fn start(&mut self, now_s: f64, job: JobId, grant: Grant, plan: u64) {
-        self.progress[job.index()].set_rate(now_s, 1.0);
+        self.progress[job.index()].start(now_s);
         self.slot[job.index()] = self.running.len() as u32;
         self.running.push(Run { job, grant, suspended: false, plan });
     }
 
     pub(crate) fn set_rate(&mut self, now_s: f64, job: JobId, rate: f64) {
         self.progress[job.index()].set_rate(now_s, rate);
+    }
+
+    /// A running job does nothing before `until_s`.
+    pub(crate) fn pause(&mut self, job: JobId, until_s: f64) {
+        self.progress[job.index()].start(until_s);
+    }
+
+    /// A job that does not run has lost some of its work.
+    pub(crate) fn lose(&mut self, job: JobId, lost_s: f64) {
+        self.progress[job.index()].lose(lost_s);
     }
 
     /// Takes a job from the running ones; `None` if it is not among them.

@@ -5,23 +5,68 @@ use rustc_hash::FxHashMap;
 
 use crate::idle::Grant;
 use crate::ids::JobId;
+use crate::outcome::Broken;
 use crate::shape::Hosts;
-use crate::world::Broken;
 
 /// The grants of running jobs.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     capacity: usize,
     busy: usize,
+    healthy: Vec<GpuMask>,
     free: Vec<GpuMask>,
-    /// Only looked up, never iterated.
+    /// Never iterated without sorting.
     held: FxHashMap<JobId, Grant>,
 }
 
 impl Ledger {
     pub(crate) fn new(hosts: &Hosts) -> Self {
-        let free = (0..hosts.len() as u32).map(|host| hosts.healthy(HostId(host))).collect();
-        Self { capacity: hosts.gpus(), busy: 0, free, held: FxHashMap::default() }
+        let healthy = (0..hosts.len() as u32).map(|host| hosts.healthy(HostId(host)));
+        let healthy: Vec<GpuMask> = healthy.collect();
+        Self {
+            capacity: hosts.gpus(),
+            busy: 0,
+            free: healthy.clone(),
+            healthy,
+            held: FxHashMap::default(),
+        }
+    }
+
+    /// The jobs that cannot go on when a host goes: those that hold GPUs of it; and where GPUs are only counted, the last
+    /// to arrive, until the others fit.
+    pub(crate) fn victims(&self, host: HostId) -> Vec<JobId> {
+        let holds = |grant: &Grant| match grant {
+            Grant::Gpus(placement) => !placement.on(host).is_empty(),
+            Grant::Count(_) => false,
+        };
+        let mut there: Vec<JobId> =
+            self.held.iter().filter(|(_, grant)| holds(grant)).map(|(job, _)| *job).collect();
+        there.sort_unstable();
+        let left = self.capacity - self.healthy[host.index()].count();
+        let counted = self.held.iter().filter(|(_, grant)| matches!(grant, Grant::Count(_)));
+        let mut counted: Vec<(JobId, usize)> =
+            counted.map(|(job, grant)| (*job, grant.gpus())).collect();
+        counted.sort_unstable();
+        let mut busy: usize = counted.iter().map(|(_, gpus)| gpus).sum();
+        while busy > left
+            && let Some((job, gpus)) = counted.pop()
+        {
+            busy -= gpus;
+            there.push(job);
+        }
+        there
+    }
+
+    /// A host goes; nobody holds its GPUs any more.
+    pub(crate) fn host_down(&mut self, host: HostId) {
+        self.capacity -= self.healthy[host.index()].count();
+        self.free[host.index()] = GpuMask::EMPTY;
+    }
+
+    /// A host is back.
+    pub(crate) fn host_up(&mut self, host: HostId) {
+        self.capacity += self.healthy[host.index()].count();
+        self.free[host.index()] = self.healthy[host.index()];
     }
 
     pub(crate) fn capacity(&self) -> usize {

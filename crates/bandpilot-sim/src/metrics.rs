@@ -2,8 +2,9 @@
 
 use crate::ids::JobId;
 use crate::jobs::Jobs;
+use crate::outcome::{JobResult, Outcome};
 use crate::workload::Workload;
-use crate::world::{self, JobResult, Outcome};
+use crate::world;
 
 /// Figures of one run, over the jobs that finished. The job completion time (JCT) counts from submission to the end.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -26,6 +27,21 @@ pub struct Metrics {
     pub makespan_s: f64,
     /// How often jobs lost their GPUs.
     pub preemptions: u64,
+    /// How often jobs went on elsewhere at once.
+    pub migrations: u64,
+    /// How often faults took jobs down.
+    pub faults: u64,
+    /// Jobs that have an effective bandwidth: those of two or more GPUs, where GPUs are not only counted.
+    pub busbw_jobs: usize,
+    /// Mean over those of their mean effective bandwidth, GB/s (busbw).
+    pub avg_busbw_gbytes_per_s: Option<f64>,
+    /// The greatest effective bandwidth that 95 % of them reach, GB/s (busbw).
+    pub p05_busbw_gbytes_per_s: Option<f64>,
+    /// Mean over the jobs that span hosts of the time that they worked over the time that they would have without others
+    /// on the network, 1 or more; `None` if none does.
+    pub contention_slowdown: Option<f64>,
+    /// GPU-seconds of work that faults undid.
+    pub lost_gpu_s: f64,
     /// Share of the GPUs that was held while jobs waited; `None` if none ever waited.
     pub busy_while_queued: Option<f64>,
     /// Time during which jobs waited.
@@ -35,51 +51,87 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Bytes that each job takes during a run: workload, belief of the scheduler, truth, result, and two entries of
+    /// Bytes that each job takes during a run: workload, belief of the scheduler, truth, and two entries of
     /// a queue (sorted sets fill their nodes at least half).
     pub const BYTES_PER_JOB: usize = Workload::BYTES_PER_JOB
         + Jobs::BYTES_PER_JOB
         + world::BYTES_PER_JOB
-        + size_of::<JobResult>()
         + 2 * size_of::<(u64, JobId)>();
 
     /// Sums up a run.
     pub fn new(workload: &Workload, outcome: &Outcome) -> Self {
-        let ids = (0..).map(JobId).zip(&outcome.jobs);
-        let mut jct_s: Vec<f64> = Vec::with_capacity(outcome.jobs.len());
-        let mut metrics = Self::default();
+        let totals = &outcome.totals;
+        let mut metrics = Self {
+            queued_s: totals.queued_s,
+            head_blocked_s: totals.head_blocked_s,
+            lost_gpu_s: totals.lost_gpu_s,
+            busy_while_queued: (totals.all_queued_gpu_s > 0.0)
+                .then(|| totals.busy_queued_gpu_s / totals.all_queued_gpu_s),
+            ..Self::default()
+        };
+        metrics.times(workload, outcome);
+        metrics.bandwidths(outcome);
+        metrics
+    }
+
+    fn times(&mut self, workload: &Workload, outcome: &Outcome) {
+        let mut jct_s: Vec<f64> = Vec::with_capacity(outcome.jobs().len());
         let (mut first_s, mut last_s) = (f64::INFINITY, 0.0_f64);
-        for (job, result) in ids {
+        for (job, result) in (0..).map(JobId).zip(outcome.jobs()) {
             let Some(finish_s) = result.finish_s else {
-                metrics.refused += 1;
+                self.refused += 1;
                 continue;
             };
             let submit_s = workload.submit_s(job);
             jct_s.push(finish_s - submit_s);
-            metrics.avg_jct_s += finish_s - submit_s;
-            metrics.avg_wait_s += finish_s - submit_s - workload.duration_s(job);
-            metrics.preemptions += u64::from(result.preemptions);
+            self.avg_jct_s += finish_s - submit_s;
+            self.avg_wait_s += finish_s - submit_s - workload.duration_s(job);
+            self.preemptions += u64::from(result.preemptions);
+            self.migrations += u64::from(result.migrations);
+            self.faults += u64::from(result.faults);
             first_s = first_s.min(submit_s);
             last_s = last_s.max(finish_s);
         }
-        let totals = &outcome.totals;
-        metrics.queued_s = totals.queued_s;
-        metrics.head_blocked_s = totals.head_blocked_s;
-        metrics.busy_while_queued = (totals.queued_s > 0.0)
-            .then(|| totals.busy_queued_gpu_s / (totals.queued_s * totals.gpus as f64));
-        metrics.jobs = jct_s.len();
+        self.jobs = jct_s.len();
         if jct_s.is_empty() {
-            return metrics;
+            return;
         }
         let jobs = jct_s.len() as f64;
-        metrics.avg_jct_s /= jobs;
-        metrics.avg_wait_s /= jobs;
-        metrics.makespan_s = last_s - first_s;
+        self.avg_jct_s /= jobs;
+        self.avg_wait_s /= jobs;
+        self.makespan_s = last_s - first_s;
         jct_s.sort_unstable_by(f64::total_cmp);
-        let at = |share: f64| jct_s[((share * jobs).ceil() as usize).clamp(1, jct_s.len()) - 1];
-        metrics.median_jct_s = f64::midpoint(jct_s[(jct_s.len() - 1) / 2], jct_s[jct_s.len() / 2]);
-        metrics.p95_jct_s = at(0.95);
-        metrics.p99_jct_s = at(0.99);
-        metrics
+        self.median_jct_s = f64::midpoint(jct_s[(jct_s.len() - 1) / 2], jct_s[jct_s.len() / 2]);
+        self.p95_jct_s = nearest_rank(&jct_s, 0.95);
+        self.p99_jct_s = nearest_rank(&jct_s, 0.99);
     }
+
+    fn bandwidths(&mut self, outcome: &Outcome) {
+        let done = || outcome.jobs().filter(|job| job.finish_s.is_some());
+        let mut busbw: Vec<f64> = done().filter_map(|job| job.busbw_gbytes_per_s).collect();
+        self.busbw_jobs = busbw.len();
+        if !busbw.is_empty() {
+            self.avg_busbw_gbytes_per_s = Some(busbw.iter().sum::<f64>() / busbw.len() as f64);
+            // What 95 % reach is what 5 % do not exceed, seen from the other end.
+            busbw.sort_unstable_by(|a, b| b.total_cmp(a));
+            self.p05_busbw_gbytes_per_s = Some(nearest_rank(&busbw, 0.95));
+        }
+        let across = done().filter(|job| job.hosts > 1 && job.worked_s > 0.0);
+        let (mut jobs, mut slowdown) = (0_usize, 0.0);
+        for job in across {
+            jobs += 1;
+            slowdown += slowdown_of(&job);
+        }
+        self.contention_slowdown = (jobs > 0).then(|| slowdown / jobs as f64);
+    }
+}
+
+/// Time that a job worked over the time that it would have without others on the network.
+pub fn slowdown_of(job: &JobResult) -> f64 {
+    job.worked_s / (job.worked_s - job.contention_s)
+}
+
+/// The least of sorted values that this share of them does not exceed.
+fn nearest_rank(sorted: &[f64], share: f64) -> f64 {
+    sorted[((share * sorted.len() as f64).ceil() as usize).clamp(1, sorted.len()) - 1]
 }

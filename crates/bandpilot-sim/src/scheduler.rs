@@ -1,5 +1,9 @@
 //! The scheduler: events in, effects out.
 
+use std::collections::BTreeSet;
+
+use bandpilot_core::HostId;
+
 use crate::desk::Desk;
 use crate::idle::{Grant, Idle};
 use crate::ids::{JobId, ShapeId};
@@ -29,6 +33,31 @@ pub enum Event {
         job: JobId,
         /// Work a second, above 0; 1 is the speed that estimates are for.
         rate: f64,
+    },
+    /// A job that has just started does nothing before a later time, because it must restore its state first. This alone is no
+    /// cause to plan.
+    Pause {
+        /// The job.
+        job: JobId,
+        /// When it begins to work.
+        until_s: f64,
+    },
+    /// A running job was taken down by a fault; it waits again.
+    Fail {
+        /// The job.
+        job: JobId,
+        /// Work that is lost, seconds at rate 1.
+        lost_s: f64,
+    },
+    /// A host is gone. Its jobs have failed before.
+    HostDown {
+        /// The host.
+        host: HostId,
+    },
+    /// A host is back, with its healthy GPUs idle.
+    HostUp {
+        /// The host.
+        host: HostId,
     },
     /// A time that was asked for has come.
     Wake,
@@ -73,6 +102,15 @@ pub enum WrongEvent {
     /// A rate that is no rate.
     #[error("job {0} cannot run at rate {1}")]
     NoRate(u32, f64),
+    /// A time or an amount of work that is none.
+    #[error("job {0} cannot pause until {1} s or lose {1} s")]
+    NoTime(u32, f64),
+    /// A host that is gone or unknown, or holds jobs, cannot go.
+    #[error("host {0} cannot go: it is gone, unknown, or jobs hold its GPUs")]
+    CannotGo(u32),
+    /// Only a host that is gone can come back.
+    #[error("host {0} was not gone")]
+    NotGone(u32),
     /// Time ran backwards, or is no number.
     #[error("time went from {0} s to {1} s")]
     Backwards(f64, f64),
@@ -89,6 +127,7 @@ pub struct Scheduler<'a> {
     all: Idle,
     /// One entry a shape: does it fit on the idle cluster?
     possible: Vec<bool>,
+    gone: BTreeSet<HostId>,
     now_s: f64,
     plan: u64,
     preempted: Vec<Effect>,
@@ -112,6 +151,7 @@ impl<'a> Scheduler<'a> {
             all: idle.clone(),
             idle,
             possible: Vec::new(),
+            gone: BTreeSet::new(),
             now_s: f64::NEG_INFINITY,
             plan: 0,
             preempted: Vec::new(),
@@ -197,8 +237,50 @@ impl<'a> Scheduler<'a> {
                 self.order.rate_changed(*job, &self.jobs);
                 Ok(false)
             }
+            Event::Pause { job, until_s } => {
+                if !(until_s.is_finite() && *until_s >= self.now_s) {
+                    return Err(WrongEvent::NoTime(job.0, *until_s));
+                }
+                self.jobs.run(*job).ok_or(WrongEvent::NotRunning(job.0))?;
+                self.jobs.pause(*job, *until_s);
+                self.order.rate_changed(*job, &self.jobs);
+                Ok(false)
+            }
+            Event::Fail { job, lost_s } => {
+                if !(lost_s.is_finite() && *lost_s >= 0.0) {
+                    return Err(WrongEvent::NoTime(job.0, *lost_s));
+                }
+                let stopped = self.jobs.stop(self.now_s, *job);
+                let run = stopped.ok_or(WrongEvent::NotRunning(job.0))?;
+                self.jobs.lose(*job, *lost_s);
+                self.idle.give(&run.grant);
+                self.order.stopped(*job, &self.jobs);
+                self.order.enqueue(*job, &self.jobs);
+                Ok(true)
+            }
+            Event::HostDown { host } => self.host_down(*host),
+            Event::HostUp { host } => {
+                if !self.gone.remove(host) {
+                    return Err(WrongEvent::NotGone(host.0));
+                }
+                self.idle.give_on(*host, self.hosts.healthy(*host));
+                Ok(true)
+            }
             Event::Wake => Ok(true),
         }
+    }
+
+    fn host_down(&mut self, host: HostId) -> Result<bool, WrongEvent> {
+        let wrong = WrongEvent::CannotGo(host.0);
+        if host.index() >= self.hosts.len() || self.gone.contains(&host) {
+            return Err(wrong);
+        }
+        let gpus = self.hosts.healthy(host);
+        if gpus.count() > self.idle.total() || !self.idle.take_on(host, gpus) {
+            return Err(wrong);
+        }
+        self.gone.insert(host);
+        Ok(true)
     }
 
     fn is_possible(&mut self, shape: ShapeId) -> bool {

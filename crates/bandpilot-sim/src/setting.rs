@@ -1,6 +1,6 @@
 //! What a policy is made for.
 
-use bandpilot_core::Cluster;
+use bandpilot_core::{Cluster, Demand};
 use bandpilot_model::{ContentionModel, Predictor, VirtualMerge};
 
 use crate::options::Options;
@@ -26,6 +26,12 @@ impl<'a> Network<'a> {
     pub fn cluster(&self) -> &'a Cluster {
         self.predictor.cluster()
     }
+}
+
+/// What a job with this share of communication asks of the network. While it communicates it takes all that it could
+/// reach, and nothing is known of when that is: the phases of jobs are taken to coincide.
+pub fn demand_of(comm_share: f64) -> Demand {
+    Demand::Fraction(if comm_share > 0.0 { 1.0 } else { 0.0 })
 }
 
 /// What a policy is made for, and what holds in a run.

@@ -104,6 +104,14 @@ impl Hosts {
         Ok(Self { healthy, model, models })
     }
 
+    /// The same, nothing being known of GPU models: every job will do with any.
+    #[must_use]
+    pub fn of_any_model(mut self) -> Self {
+        self.model.fill(0);
+        self.models = vec![String::new()];
+        self
+    }
+
     /// Number of hosts.
     pub fn len(&self) -> usize {
         self.healthy.len()

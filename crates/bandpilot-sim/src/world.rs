@@ -3,134 +3,32 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
+use crate::faults::{Faults, Happening};
+use crate::idle::Grant;
 use crate::ids::{JobId, key};
 use crate::ledger::Ledger;
-use crate::policy::{NeedsNetwork, Policy};
-use crate::progress::Progress;
-use crate::scheduler::{Effect, Event, Scheduler, WrongEvent};
+use crate::options::Costs;
+use crate::outcome::{Broken, Outcome, Totals};
+use crate::policy::Policy;
+use crate::scheduler::{Effect, Event, Scheduler};
 use crate::setting::Setting;
-use crate::shape::Hosts;
-use crate::speed::{Speed, Steady};
+use crate::speed::{BandwidthSpeed, Pace, Speed, Steady};
+use crate::truth::Truth;
 use crate::watch::Watcher;
 use crate::workload::Workload;
 
-/// Wakes in a row at which nothing happens although nothing runs and nothing arrives any more.
-const MAX_IDLE_WAKES: usize = 10_000;
+/// Instants in a row at which nothing happens to jobs although none runs and none arrives any more.
+const MAX_IDLE_INSTANTS: usize = 10_000;
 
-/// A run that breaks a law of conservation has no result: a mistake in a unit.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Broken {
-    /// A GPU in two grants, or one that does not exist.
-    #[error("job {job} was given a GPU that is not free")]
-    Twice {
-        /// The job.
-        job: u32,
-    },
-    /// More GPUs held than there are.
-    #[error("{busy} of {capacity} GPUs are held")]
-    TooMany {
-        /// GPUs held.
-        busy: usize,
-        /// GPUs that there are.
-        capacity: usize,
-    },
-    /// Another number of GPUs than the job asks for.
-    #[error("job {job} asks for {asked} GPUs and was given {given}")]
-    OtherCount {
-        /// The job.
-        job: u32,
-        /// What it asks for.
-        asked: usize,
-        /// What it was given.
-        given: usize,
-    },
-    /// A job stopped that does not run, or started that is done.
-    #[error("job {job} does not run, or is done")]
-    NotRunning {
-        /// The job.
-        job: u32,
-    },
-    /// Jobs wait for ever.
-    #[error("{jobs} jobs wait, and nothing will happen any more")]
-    Stuck {
-        /// How many.
-        jobs: usize,
-    },
-    /// More or less work was done than there was.
-    #[error("{delivered} GPU-seconds of work were done of {asked}")]
-    Work {
-        /// Work done, GPU-seconds at rate 1.
-        delivered: f64,
-        /// Work of the jobs that finished.
-        asked: f64,
-    },
-    /// The policy needs bandwidths, and there are none.
-    #[error(transparent)]
-    NoNetwork(#[from] NeedsNetwork),
-    /// Not broken: whoever looks on had it stopped.
-    #[error("the run was stopped")]
-    Stopped,
-    /// The scheduler did not accept an event.
-    #[error(transparent)]
-    Event(#[from] WrongEvent),
-}
-
-/// What became of a job.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct JobResult {
-    /// When it first had its GPUs; `None` if it was refused.
-    pub first_start_s: Option<f64>,
-    /// When it was done; `None` if it was refused.
-    pub finish_s: Option<f64>,
-    /// How often it lost its GPUs.
-    pub preemptions: u32,
-    /// GPUs x time that it held them.
-    pub gpu_seconds: f64,
-}
-
-/// Sums over the time of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Totals {
-    /// GPUs of the cluster.
-    pub gpus: usize,
-    /// GPU-seconds of work that was done (rate x time x GPUs).
-    pub work_gpu_s: f64,
-    /// Time during which jobs waited.
-    pub queued_s: f64,
-    /// GPU-seconds held during that time.
-    pub busy_queued_gpu_s: f64,
-    /// Time during which the first waiting job did not start although as many GPUs as it asks for were idle.
-    pub head_blocked_s: f64,
-}
-
-/// What became of all jobs.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
-    /// One entry a job.
-    pub jobs: Vec<JobResult>,
-    /// Sums.
-    pub totals: Totals,
-}
-
-/// The truth about one job.
-#[derive(Debug, Clone, Copy)]
-struct Truth {
-    progress: Progress,
-    first_start_s: f64,
-    finish_s: f64,
-    /// When it last started.
-    since_s: f64,
-    held_s: f64,
-    preemptions: u32,
-    /// Entries in the list of ends with another version are void.
-    version: u32,
-}
+/// Faults in a row without a job that finishes: then none ever will.
+const MAX_FAULTS_IN_A_ROW: u64 = 1_000_000;
 
 /// Bytes that each job takes here, running or not: truth and, while it runs, its entry in the list of ends.
 pub(crate) const BYTES_PER_JOB: usize =
     size_of::<Truth>() + size_of::<Reverse<(u64, JobId, u32)>>();
 
-/// Plays the workload of a setting against a policy.
+/// Plays the workload of a setting against a policy. With bandwidths in the setting, jobs are as fast as [`BandwidthSpeed`]
+/// says, else at full pace.
 ///
 /// # Errors
 /// If a unit breaks a law of conservation, or the policy needs bandwidths that the setting has not.
@@ -148,44 +46,43 @@ pub fn simulate_watched(
     watcher: &mut dyn Watcher,
 ) -> Result<Outcome, Broken> {
     let scheduler = policy.scheduler(setting)?;
-    play(setting.hosts, setting.workload, scheduler, &mut Steady, watcher)
+    match setting.network {
+        Some(network) => {
+            let mut speed = BandwidthSpeed::new(network, setting.hosts);
+            play(setting, scheduler, &mut speed, watcher)
+        }
+        None => play(setting, scheduler, &mut Steady, watcher),
+    }
 }
 
-/// Plays a workload against a scheduler, with jobs that run as fast as `speed` says.
+/// Plays the workload of a setting against a scheduler, with jobs that are as fast as `speed` says.
 ///
 /// # Errors
 /// If a unit breaks a law of conservation.
 pub fn simulate_with(
-    hosts: &Hosts,
-    workload: &Workload,
+    setting: &Setting<'_>,
     scheduler: Scheduler<'_>,
     speed: &mut dyn Speed,
 ) -> Result<Outcome, Broken> {
-    play(hosts, workload, scheduler, speed, &mut ())
+    play(setting, scheduler, speed, &mut ())
 }
 
 fn play(
-    hosts: &Hosts,
-    workload: &Workload,
+    setting: &Setting<'_>,
     scheduler: Scheduler<'_>,
     speed: &mut dyn Speed,
     watcher: &mut dyn Watcher,
 ) -> Result<Outcome, Broken> {
-    let truth = |job: u32| Truth {
-        progress: Progress::new(workload.duration_s(JobId(job))),
-        first_start_s: f64::NAN,
-        finish_s: f64::NAN,
-        since_s: 0.0,
-        held_s: 0.0,
-        preemptions: 0,
-        version: 0,
-    };
+    let workload = setting.workload;
+    let truth = |job: u32| Truth::new(workload.duration_s(JobId(job)));
     let mut world = World {
         workload,
+        costs: setting.options.costs,
         scheduler,
         speed,
         watcher,
-        ledger: Ledger::new(hosts),
+        ledger: Ledger::new(setting.hosts),
+        faults: Faults::new(setting),
         truth: (0..workload.len() as u32).map(truth).collect(),
         ends: BinaryHeap::new(),
         wakes: BTreeSet::new(),
@@ -194,13 +91,19 @@ fn play(
         finished: 0,
         now_s: 0.0,
         head_blocked: false,
-        idle_wakes: 0,
-        totals: Totals { gpus: hosts.gpus(), ..Totals::default() },
+        idle_instants: 0,
+        faults_in_a_row: 0,
+        totals: Totals { gpus: setting.hosts.gpus(), ..Totals::default() },
         events: Vec::new(),
         effects: Vec::new(),
         changes: Vec::new(),
+        happenings: Vec::new(),
+        moving: BTreeSet::new(),
+        pauses: Vec::new(),
     };
-    while let Some(next_s) = world.next_s() {
+    while world.refused + world.finished < world.truth.len()
+        && let Some(next_s) = world.next_s()
+    {
         if world.watcher.stop() {
             return Err(Broken::Stopped);
         }
@@ -211,10 +114,12 @@ fn play(
 
 struct World<'a> {
     workload: &'a Workload,
+    costs: Costs,
     scheduler: Scheduler<'a>,
     speed: &'a mut dyn Speed,
     watcher: &'a mut dyn Watcher,
     ledger: Ledger,
+    faults: Faults,
     truth: Vec<Truth>,
     /// When running jobs end at their rates now.
     ends: BinaryHeap<Reverse<(u64, JobId, u32)>>,
@@ -224,12 +129,17 @@ struct World<'a> {
     finished: usize,
     now_s: f64,
     head_blocked: bool,
-    idle_wakes: usize,
+    idle_instants: usize,
+    faults_in_a_row: u64,
     totals: Totals,
+    /// Jobs that have lost their GPUs at this instant and may go on elsewhere.
+    moving: BTreeSet<JobId>,
     // Kept between steps for their memory.
     events: Vec<Event>,
     effects: Vec<Effect>,
-    changes: Vec<(JobId, f64)>,
+    changes: Vec<(JobId, Pace)>,
+    happenings: Vec<Happening>,
+    pauses: Vec<Event>,
 }
 
 impl World<'_> {
@@ -253,12 +163,13 @@ impl World<'_> {
     fn next_s(&mut self) -> Option<f64> {
         let arrival = self.arrival().map(|job| key(self.workload.submit_s(job)));
         let end = self.end().map(|(end, _)| end);
-        let next = [arrival, end, self.wakes.first().copied()].into_iter().flatten().min()?;
+        let wake = self.wakes.first().copied();
+        let next = [arrival, end, wake, self.faults.next()].into_iter().flatten().min()?;
         // Rounding may put an end a hair before the event that it follows from.
         Some(f64::from_bits(next).max(self.now_s))
     }
 
-    /// Everything that happens at one instant: jobs end, then jobs arrive, then the scheduler plans.
+    /// Everything that happens at one instant: jobs end, hardware fails or is back, jobs arrive, then the scheduler plans.
     fn step(&mut self, now_s: f64) -> Result<(), Broken> {
         self.account(now_s);
         let now = key(now_s);
@@ -271,8 +182,10 @@ impl World<'_> {
             self.truth[job.index()].finish_s = now_s;
             self.finished += 1;
             self.watcher.settled();
+            self.faults_in_a_row = 0;
             self.events.push(Event::Finish { job });
         }
+        self.fail(now)?;
         while let Some(job) = self.arrival()
             && key(self.workload.submit_s(job)) <= now
         {
@@ -280,12 +193,15 @@ impl World<'_> {
             self.waits(job, 1);
             self.events.push(Event::Submit { job, ask: self.workload.ask(job) });
         }
-        self.watch_wakes(now)?;
+        self.watch(now)?;
         self.scheduler.step(now_s, &self.events, &mut self.effects)?;
         let mut effects = std::mem::take(&mut self.effects);
         effects.drain(..).try_for_each(|effect| self.apply(effect))?;
         self.effects = effects;
-        self.change_rates()?;
+        while let Some(job) = self.moving.pop_first() {
+            self.truth[job.index()].preemptions += 1;
+        }
+        self.change_paces()?;
         let head = self.scheduler.head();
         let idle = self.ledger.capacity() - self.ledger.busy();
         self.head_blocked = head.is_some_and(|job| self.workload.shape(job).gpus() <= idle);
@@ -298,6 +214,7 @@ impl World<'_> {
         if self.scheduler.waiting() > 0 {
             self.totals.queued_s += passed_s;
             self.totals.busy_queued_gpu_s += passed_s * self.ledger.busy() as f64;
+            self.totals.all_queued_gpu_s += passed_s * self.ledger.capacity() as f64;
         }
         if self.head_blocked {
             self.totals.head_blocked_s += passed_s;
@@ -305,10 +222,58 @@ impl World<'_> {
         self.now_s = now_s;
     }
 
-    fn watch_wakes(&mut self, now: u64) -> Result<(), Broken> {
-        let alive = !self.events.is_empty() || self.ledger.running() > 0;
-        self.idle_wakes = if alive || self.arrival().is_some() { 0 } else { self.idle_wakes + 1 };
-        if self.idle_wakes > MAX_IDLE_WAKES {
+    /// Hardware that fails takes its jobs down.
+    fn fail(&mut self, now: u64) -> Result<(), Broken> {
+        let mut happenings = std::mem::take(&mut self.happenings);
+        self.faults.happen(now, &mut happenings);
+        for happening in happenings.drain(..) {
+            match happening {
+                Happening::HostDown(host) => {
+                    for job in self.ledger.victims(host) {
+                        self.take_down(job)?;
+                    }
+                    self.ledger.host_down(host);
+                    self.events.push(Event::HostDown { host });
+                    self.faults_in_a_row += 1;
+                    if self.faults_in_a_row > MAX_FAULTS_IN_A_ROW {
+                        let jobs = self.truth.len() - self.refused - self.finished;
+                        return Err(Broken::NeverDone { jobs });
+                    }
+                }
+                Happening::HostUp(host) => {
+                    self.ledger.host_up(host);
+                    self.events.push(Event::HostUp { host });
+                }
+                Happening::Nics(host, share) => self.speed.nics(host, share),
+            }
+        }
+        self.happenings = happenings;
+        Ok(())
+    }
+
+    /// A job loses its GPUs and what it has done since it last saved its state.
+    fn take_down(&mut self, job: JobId) -> Result<(), Broken> {
+        self.stop(job)?;
+        self.waits(job, 1);
+        let truth = &mut self.truth[job.index()];
+        let done_s = truth.progress.done_at(self.now_s);
+        let lost_s =
+            if self.costs.checkpoint_s > 0.0 { done_s % self.costs.checkpoint_s } else { 0.0 };
+        truth.progress.lose(lost_s);
+        truth.faults += 1;
+        self.totals.lost_gpu_s += lost_s * self.workload.shape(job).gpus() as f64;
+        self.events.push(Event::Fail { job, lost_s });
+        Ok(())
+    }
+
+    fn watch(&mut self, now: u64) -> Result<(), Broken> {
+        let hardware = |event: &Event| {
+            matches!(event, Event::HostDown { .. } | Event::HostUp { .. } | Event::Wake)
+        };
+        let alive = self.ledger.running() > 0 || !self.events.iter().all(hardware);
+        let idle = !alive && self.arrival().is_none();
+        self.idle_instants = if idle { self.idle_instants + 1 } else { 0 };
+        if self.idle_instants > MAX_IDLE_INSTANTS {
             return Err(Broken::Stuck { jobs: self.scheduler.waiting() });
         }
         while self.wakes.first().is_some_and(|wake| *wake <= now) {
@@ -328,28 +293,43 @@ impl World<'_> {
             Effect::Preempt { job } => {
                 self.stop(job)?;
                 self.waits(job, 1);
-                self.truth[job.index()].preemptions += 1;
+                self.moving.insert(job);
             }
-            Effect::Start { job, grant } => {
-                let truth = self.truth.get(job.index()).ok_or(Broken::NotRunning { job: job.0 })?;
-                if !truth.finish_s.is_nan() {
-                    return Err(Broken::NotRunning { job: job.0 });
-                }
-                self.speed.started(job, &grant, self.workload);
-                self.watcher.takes(self.now_s, &grant);
-                self.ledger.claim(job, grant, self.workload.shape(job).gpus())?;
-                let truth = &mut self.truth[job.index()];
-                truth.since_s = self.now_s;
-                if truth.first_start_s.is_nan() {
-                    truth.first_start_s = self.now_s;
-                }
-                self.set_rate(job, 1.0);
-                self.waits(job, -1);
-            }
+            Effect::Start { job, grant } => self.start(job, grant)?,
             Effect::WakeAt { at_s } => {
                 self.wakes.insert(key(at_s));
             }
         }
+        Ok(())
+    }
+
+    fn start(&mut self, job: JobId, grant: Grant) -> Result<(), Broken> {
+        let truth = self.truth.get(job.index()).ok_or(Broken::NotRunning { job: job.0 })?;
+        if truth.is_done() {
+            return Err(Broken::NotRunning { job: job.0 });
+        }
+        let again = !truth.first_start_s.is_nan();
+        let moves = self.moving.remove(&job);
+        let delay_s = match (moves, again) {
+            (true, _) => self.costs.migration_s,
+            (false, true) => self.costs.restart_s,
+            (false, false) => 0.0,
+        };
+        let hosts = match &grant {
+            Grant::Count(_) => 0,
+            Grant::Gpus(placement) => placement.hosts() as u32,
+        };
+        self.waits(job, -1);
+        self.watcher.takes(self.now_s, &grant);
+        self.speed.started(job, &grant, self.workload);
+        self.ledger.claim(job, grant, self.workload.shape(job).gpus())?;
+        let truth = &mut self.truth[job.index()];
+        truth.migrations += u32::from(moves);
+        truth.start(self.now_s, delay_s, hosts);
+        if delay_s > 0.0 {
+            self.pauses.push(Event::Pause { job, until_s: self.now_s + delay_s });
+        }
+        self.expect_end(job);
         Ok(())
     }
 
@@ -359,42 +339,48 @@ impl World<'_> {
         self.watcher.waits(self.now_s, change, i64::from(change) * gpus);
     }
 
-    /// Takes its GPUs from a job, because it is done or because it is preempted.
+    /// Takes its GPUs from a job, because it is done, preempted or taken down.
     fn stop(&mut self, job: JobId) -> Result<(), Broken> {
         let grant = self.ledger.release(job)?;
         self.speed.stopped(job, &grant);
         self.watcher.gives(self.now_s, &grant);
-        self.set_rate(job, 0.0);
-        let truth = &mut self.truth[job.index()];
-        truth.held_s += self.now_s - truth.since_s;
+        let done_s = self.truth[job.index()].stop(self.now_s);
+        self.book(job, done_s);
         Ok(())
     }
 
-    /// Books the work done so far, and computes the end anew.
-    fn set_rate(&mut self, job: JobId, rate: f64) {
-        let truth = &mut self.truth[job.index()];
-        let done_s = truth.progress.set_rate(self.now_s, rate);
+    fn book(&mut self, job: JobId, done_s: f64) {
         self.totals.work_gpu_s += done_s * self.workload.shape(job).gpus() as f64;
-        truth.version += 1;
-        if rate > 0.0 {
-            self.ends.push(Reverse((key(truth.progress.end_s()), job, truth.version)));
-        }
     }
 
-    /// Lets the jobs go on at the rates that hold now, and tells the scheduler.
-    fn change_rates(&mut self) -> Result<(), Broken> {
+    fn expect_end(&mut self, job: JobId) {
+        let truth = &self.truth[job.index()];
+        self.ends.push(Reverse((key(truth.progress.end_s()), job, truth.version)));
+    }
+
+    /// Lets the jobs go on at the paces that hold now, and tells the scheduler.
+    fn change_paces(&mut self) -> Result<(), Broken> {
         self.speed.changes(&mut self.changes);
-        if self.changes.is_empty() {
-            return Ok(());
-        }
         self.events.clear();
-        for (job, rate) in std::mem::take(&mut self.changes) {
-            self.events.push(Event::Rate { job, rate });
-            if self.truth.get(job.index()).is_some_and(|truth| truth.progress.rate() > 0.0) {
-                self.set_rate(job, rate);
+        self.events.append(&mut self.pauses);
+        let mut changes = std::mem::take(&mut self.changes);
+        for (job, pace) in changes.drain(..) {
+            let Some(truth) = self.truth.get_mut(job.index()) else { continue };
+            let before = truth.progress.rate();
+            if before == 0.0 || !(pace.rate > 0.0 && pace.rate.is_finite()) {
+                return Err(Broken::NotRunning { job: job.0 });
+            }
+            let done_s = truth.set_pace(self.now_s, pace);
+            self.book(job, done_s);
+            self.expect_end(job);
+            if before != pace.rate {
+                self.events.push(Event::Rate { job, rate: pace.rate });
             }
         }
-        // It refuses jobs that do not run, and rates that are none.
+        self.changes = changes;
+        if self.events.is_empty() {
+            return Ok(());
+        }
         Ok(self.scheduler.step(self.now_s, &self.events, &mut self.effects)?)
     }
 
@@ -403,24 +389,17 @@ impl World<'_> {
         if missing > 0 {
             return Err(Broken::Stuck { jobs: missing });
         }
-        let done = |at: &usize| !self.truth[*at].finish_s.is_nan();
+        let done = |at: &usize| self.truth[*at].is_done();
         let work = |at: usize| {
             self.truth[at].progress.work_s() * self.workload.shape(JobId(at as u32)).gpus() as f64
         };
         let asked: f64 = (0..self.truth.len()).filter(done).map(work).sum();
+        let asked = asked + self.totals.lost_gpu_s;
         let delivered = self.totals.work_gpu_s;
         // Whole seconds are exact; what is allowed for is the rounding of sums of fractions.
         if (delivered - asked).abs() > 1e-9 * asked.max(1.0) {
             return Err(Broken::Work { delivered, asked });
         }
-        let known = |seconds: f64| Some(seconds).filter(|seconds| !seconds.is_nan());
-        let result = |(at, truth): (u32, &Truth)| JobResult {
-            first_start_s: known(truth.first_start_s),
-            finish_s: known(truth.finish_s),
-            preemptions: truth.preemptions,
-            gpu_seconds: truth.held_s * self.workload.shape(JobId(at)).gpus() as f64,
-        };
-        let jobs = (0..).zip(&self.truth).map(result).collect();
-        Ok(Outcome { jobs, totals: self.totals })
+        Ok(Outcome { truth: self.truth, totals: self.totals })
     }
 }

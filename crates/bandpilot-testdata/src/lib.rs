@@ -10,10 +10,14 @@ use std::path::{Path, PathBuf};
 
 /// The folder with the data, if there is one.
 pub fn data_dir() -> Option<PathBuf> {
-    let folder = std::env::var_os("BANDPILOT_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
+    let beside = || {
+        // That of the package under test. What was compiled in may be of another copy of the workspace, where both
+        // share a target folder.
+        let package = std::env::var_os("CARGO_MANIFEST_DIR");
+        let package = package.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+        Path::new(&package).join("../../../shared/data")
+    };
+    let folder = std::env::var_os("BANDPILOT_DATA").map_or_else(beside, PathBuf::from);
     folder.is_dir().then_some(folder)
 }
 

@@ -1,5 +1,6 @@
 //! The arguments as they are given; what they mean is up to the commands.
 
+mod conditions;
 mod request;
 
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use bandpilot_core::Collective;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+pub use conditions::Conditions;
 use request::{DISPATCH_EXAMPLES, EXPLAIN_EXAMPLES, collective};
 pub use request::{Dispatch, Explain, Files};
 
@@ -289,7 +291,7 @@ pub struct Simulate {
     /// Trace of jobs: CSV, one row a job (also .gz); - for stdin
     #[arg(long, value_name = "FILE")]
     pub trace: PathBuf,
-    /// Hosts and GPUs of each, for example 16x8 or 4x8,2x4
+    /// Hosts and GPUs of each, for example 16x8 or 4x8,2x4; for bandwidths they are H100 with NVSwitch and a 400 Gbit/s NIC a GPU
     #[arg(
         long,
         value_name = "HxG",
@@ -303,7 +305,9 @@ pub struct Simulate {
     /// Policies, each a queue order and a placement
     #[arg(long, value_name = "ORDER/PLACEMENT,..", required = true, value_delimiter = ',')]
     pub policy: Vec<String>,
-    /// Seed of random placement
+    /// Seed of random placement, faults and the mix
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
+    #[command(flatten)]
+    pub conditions: Conditions,
 }

@@ -61,5 +61,5 @@ fn run(hosts: &Hosts, trace: &Trace, policy: &str) -> (Outcome, Metrics) {
 }
 
 fn finishes(outcome: &Outcome) -> Vec<Option<f64>> {
-    outcome.jobs.iter().map(|job| job.finish_s).collect()
+    outcome.jobs().map(|job| job.finish_s).collect()
 }

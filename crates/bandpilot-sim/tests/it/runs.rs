@@ -3,8 +3,10 @@
 use bandpilot_core::{ClusterBuilder, GpuMask};
 use bandpilot_readers::trace_file;
 use bandpilot_sim::policy::{ORDERS, PLACEMENTS};
-use bandpilot_sim::speed::Speed;
-use bandpilot_sim::{Grant, Hosts, JobId, Metrics, Outcome, Workload, simulate_with};
+use bandpilot_sim::speed::{Pace, Speed};
+use bandpilot_sim::{
+    Grant, Hosts, JobId, Metrics, Options, Outcome, Setting, Workload, simulate_with,
+};
 use proptest::prelude::*;
 
 use crate::{cluster, hosts, play, run, scheduler, trace};
@@ -29,19 +31,21 @@ impl Speed for Shared {
         self.running.retain(|(other, _)| *other != job);
     }
 
-    fn changes(&mut self, changes: &mut Vec<(JobId, f64)>) {
+    fn changes(&mut self, changes: &mut Vec<(JobId, Pace)>) {
         let now = 1.0 / self.running.len().max(1) as f64;
         for (job, rate) in &mut self.running {
             if *rate != now {
                 *rate = now;
-                changes.push((*job, now));
+                changes.push((*job, Pace { rate: now, ..Pace::FULL }));
             }
         }
     }
 }
 
 fn shared(hosts: &Hosts, workload: &Workload, policy: &str) -> Outcome {
-    simulate_with(hosts, workload, scheduler(hosts, policy), &mut Shared::default()).unwrap()
+    let options = Options::default();
+    let setting = Setting::new(hosts, workload, &options, 1);
+    simulate_with(&setting, scheduler(hosts, policy), &mut Shared::default()).unwrap()
 }
 
 #[test]
@@ -51,9 +55,9 @@ fn rates_change_when_neighbours_start_and_finish() {
     let workload = Workload::new(&trace(&[(0, 10, 4), (4, 4, 4)]), &hosts);
     for policy in ["fifo/counting", "easy/best-fit", "srtf/packed"] {
         let outcome = shared(&hosts, &workload, policy);
-        let ends: Vec<Option<f64>> = outcome.jobs.iter().map(|job| job.finish_s).collect();
+        let ends: Vec<Option<f64>> = outcome.jobs().map(|job| job.finish_s).collect();
         assert_eq!(ends, [Some(14.0), Some(12.0)], "{policy}");
-        assert_eq!(outcome.jobs[0].gpu_seconds, 4.0 * 14.0);
+        assert_eq!(outcome.job(JobId(0)).held_s, 14.0);
         assert_eq!(outcome.totals.work_gpu_s, 56.0);
     }
 }
@@ -65,7 +69,7 @@ fn jobs_that_can_never_run_are_refused() {
     for policy in policies() {
         let (outcome, metrics) = run(&hosts, &trace, &policy);
         assert_eq!((metrics.jobs, metrics.refused, metrics.avg_jct_s), (1, 2, 10.0), "{policy}");
-        assert_eq!(outcome.jobs[0].first_start_s, None);
+        assert_eq!(outcome.job(JobId(0)).first_start_s, None);
     }
     let (_, metrics) = run(&hosts, &trace_file::Trace::default(), "srtf/random");
     assert_eq!((metrics.jobs, metrics.avg_jct_s, metrics.busy_while_queued), (0, 0.0, None));
@@ -85,7 +89,7 @@ fn named_instances_stay_whole() {
     for (policy, jobs) in [("fifo/best-fit", 2), ("fifo/compact", 2), ("fifo/counting", 3)] {
         let (outcome, metrics) = run(&hosts, &trace, policy);
         assert_eq!(metrics.jobs, jobs, "{policy}");
-        assert_eq!(outcome.jobs[1].first_start_s, Some(0.0), "{policy}");
+        assert_eq!(outcome.job(JobId(1)).first_start_s, Some(0.0), "{policy}");
     }
 }
 
@@ -103,7 +107,7 @@ fn gpu_models_are_heeded_where_the_cluster_names_them() {
     for rule in ["first-fit", "best-fit", "packed", "compact", "random"] {
         let (outcome, metrics) = run(&Hosts::new(&mixed).unwrap(), &trace, &format!("fifo/{rule}"));
         assert_eq!((metrics.jobs, metrics.refused), (3, 1), "{rule}");
-        assert_eq!(outcome.jobs[1].finish_s, Some(10.0), "{rule}");
+        assert_eq!(outcome.job(JobId(1)).finish_s, Some(10.0), "{rule}");
     }
     let unnamed = hosts(&[8, 8]);
     assert_eq!(Workload::new(&trace, &unnamed).left_out.model_unknown, 3);
@@ -123,13 +127,21 @@ fn unhealthy_gpus_are_never_used() {
 
 #[test]
 fn a_preempted_job_goes_on_elsewhere_if_it_can() {
-    // The long job runs on the first host; the short one needs a whole host, and the rest of the other is enough.
-    let hosts = hosts(&[4, 4, 2]);
-    let trace = trace(&[(0, 100, 2), (0, 200, 4), (10, 5, 4)]);
-    let (outcome, metrics) = run(&hosts, &trace, "srtf/first-fit");
-    assert_eq!(outcome.jobs[2].first_start_s, Some(10.0));
-    assert_eq!(metrics.preemptions, 1);
-    assert_eq!(outcome.jobs[0].finish_s, Some(100.0));
+    // The short job takes the host of the last one, which finds room elsewhere, or has to wait.
+    let jobs = trace(&[(0, 100, 2), (0, 200, 4), (10, 5, 4)]);
+    for (gpus, expected, end_s) in [([4, 4, 4], (0, 0), 200.0), ([4, 4, 2], (1, 0), 205.0)] {
+        let (outcome, metrics) = run(&hosts(&gpus), &jobs, "srtf/first-fit");
+        assert_eq!(outcome.job(JobId(2)).first_start_s, Some(10.0));
+        assert_eq!((metrics.preemptions, metrics.migrations), expected);
+        assert_eq!(outcome.job(JobId(0)).finish_s, Some(100.0));
+        assert_eq!(outcome.job(JobId(1)).finish_s, Some(end_s));
+    }
+    // Two of two GPUs each make room for one of four: the one with less work left finds room elsewhere.
+    let jobs = trace(&[(0, 50, 4), (0, 100, 2), (1, 200, 2), (2, 60, 2), (3, 5, 4)]);
+    let (outcome, metrics) = run(&hosts(&[4, 4, 4]), &jobs, "srtf/first-fit");
+    assert_eq!(outcome.job(JobId(4)).first_start_s, Some(3.0));
+    assert_eq!((metrics.preemptions, metrics.migrations), (1, 1));
+    assert_eq!((outcome.job(JobId(1)).migrations, outcome.job(JobId(2)).preemptions), (1, 1));
 }
 
 proptest! {
@@ -146,7 +158,8 @@ proptest! {
         for policy in policies() {
             let (outcome, metrics) = run(&hosts, &trace, &policy);
             prop_assert_eq!(metrics.jobs + metrics.refused, jobs.len());
-            let held: f64 = outcome.jobs.iter().map(|job| job.gpu_seconds).sum();
+            let gpus = |job| workload.shape(JobId(job)).gpus() as f64;
+            let held: f64 = (0..).zip(outcome.jobs()).map(|(id, job)| job.held_s * gpus(id)).sum();
             prop_assert_eq!(held, outcome.totals.work_gpu_s, "{}", policy);
             prop_assert!(metrics.busy_while_queued.unwrap_or(0.0) <= 1.0);
             prop_assert!(metrics.avg_wait_s >= 0.0 && metrics.head_blocked_s <= metrics.queued_s);

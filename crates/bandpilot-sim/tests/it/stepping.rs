@@ -4,8 +4,8 @@ use bandpilot_core::{GpuMask, HostId, Placement};
 use bandpilot_sim::orders::Order;
 use bandpilot_sim::placements::BestFit;
 use bandpilot_sim::{
-    Ask, Desk, Effect, Event, Grant, JobId, Jobs, Scheduler, Shape, Workload, WrongEvent,
-    simulate_with, speed,
+    Ask, Desk, Effect, Event, Grant, JobId, Jobs, Options, Scheduler, Setting, Shape, Workload,
+    WrongEvent, simulate_with, speed,
 };
 
 use crate::{hosts, trace};
@@ -117,8 +117,10 @@ fn an_order_can_ask_to_be_woken() {
     let workload = Workload::new(&trace(&[(3, 4, 8), (5, 100, 8), (6, 1, 16)]), &hosts);
     let rule = Box::new(BestFit);
     let scheduler = Scheduler::new(hosts.clone(), Box::<Rounds>::default(), rule);
-    let outcome = simulate_with(&hosts, &workload, scheduler, &mut speed::Steady).unwrap();
-    let ends: Vec<Option<f64>> = outcome.jobs.iter().map(|job| job.finish_s).collect();
+    let options = Options::default();
+    let setting = Setting::new(&hosts, &workload, &options, 1);
+    let outcome = simulate_with(&setting, scheduler, &mut speed::Steady).unwrap();
+    let ends: Vec<Option<f64>> = outcome.jobs().map(|job| job.finish_s).collect();
     assert_eq!(ends, [Some(14.0), Some(110.0), Some(111.0)]);
     // The last one waits until 110, from 14 on with half of the GPUs idle, before that with none.
     assert_eq!(outcome.totals.queued_s, 107.0);

@@ -30,11 +30,11 @@ proptest! {
         };
         let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b.max(1.0);
         let (mut held, mut waited, mut waited_for) = (0.0, 0.0, 0.0);
-        for (job, result) in (0..).map(JobId).zip(&outcome.jobs) {
+        for (job, result) in (0..).map(JobId).zip(outcome.jobs()) {
             let Some(finish_s) = result.finish_s else { continue };
             let gpus = workload.shape(job).gpus() as f64;
-            let wait_s = finish_s - workload.submit_s(job) - result.gpu_seconds / gpus;
-            held += result.gpu_seconds;
+            let wait_s = finish_s - workload.submit_s(job) - result.held_s;
+            held += gpus * result.held_s;
             waited += wait_s;
             waited_for += wait_s * gpus;
         }
@@ -78,7 +78,7 @@ fn a_run_ends_when_it_is_told_to() {
         let mut until = Until { jobs, settled: 0 };
         let run = simulate_watched(&setting, Policy::parse("fifo/best-fit").unwrap(), &mut until);
         assert_eq!(until.settled, settled);
-        let ended = run.map(|outcome| outcome.jobs.len());
+        let ended = run.map(|outcome| outcome.jobs().len());
         assert_eq!(ended, if jobs > 4 { Ok(4) } else { Err(Broken::Stopped) });
     }
 }

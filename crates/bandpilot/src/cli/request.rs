@@ -192,7 +192,7 @@ fn bandwidth(text: &str) -> Result<f64, String> {
 }
 
 /// `5%` or `0.05`.
-fn share(text: &str) -> Result<f64, String> {
+pub fn share(text: &str) -> Result<f64, String> {
     const FORM: &str = "write a share such as 5% or 0.05";
     let number = |text: &str| {
         let value = text.trim().parse::<f64>().ok();

@@ -1,23 +1,24 @@
 //! `bandpilot simulate`.
 
+mod ground;
+
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use bandpilot_core::{Cluster, ClusterBuilder, MAX_GPUS_PER_HOST};
+use bandpilot_model::Predictor;
 use bandpilot_readers::Diagnostic;
 use bandpilot_readers::trace_file::{self, Trace};
-use bandpilot_sim::{Hosts, JobId, LeftOut, Metrics, Options, Outcome, Policy, Setting, Workload};
+use bandpilot_sim::{JobId, LeftOut, Metrics, Mixed, Network, Outcome, Policy, Setting, Workload};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
-use super::ground::{self, Remarks};
+use self::ground::Ground;
+use super::ground::Remarks;
 use crate::cli::Simulate;
 use crate::exit::{Code, Failure};
 use crate::io::read_text;
 use crate::output::{Done, Output, remark_json, table, write_table};
 
-/// Most hosts of a cluster.
-const MAX_HOSTS: usize = 100_000;
 /// Most jobs that are listed because they fit nowhere.
 const MAX_LISTED: usize = 100;
 
@@ -28,10 +29,8 @@ const MAX_LISTED: usize = 100;
 pub fn simulate(args: &Simulate) -> Result<Done, Failure> {
     let policies = policies(&args.policy)?;
     let mut remarks = Remarks::new();
-    let cluster = cluster(args, &mut remarks)?;
-    let hosts = Hosts::new(&cluster).map_err(|error| {
-        Failure::new(Code::BadInput, "--cluster", Diagnostic::error("", error.to_string()))
-    })?;
+    let ground = Ground::read(args, &mut remarks)?;
+    let hosts = &ground.hosts;
     let file = args.trace.display().to_string();
     let read = trace_file::read(&read_text(&args.trace)?);
     if read.value.jobs.is_empty() {
@@ -41,13 +40,16 @@ pub fn simulate(args: &Simulate) -> Result<Done, Failure> {
         }
         return Err(Failure::all(Code::BadInput, &file, reasons));
     }
-    let trace = read.value;
-    let workload = Workload::new(&trace, &hosts);
+    let mut trace = read.value;
+    let mixed = ground.prepare(&mut trace, args);
+    let workload = Workload::new(&trace, hosts);
     remarks.extend(read.diagnostics.into_iter().map(|remark| (file.clone(), remark)));
     remarks.extend(left_out(&workload.left_out).map(|remark| (file.clone(), remark)));
     // Collected in the order of the policies, whoever is done first.
-    let runs: Result<Vec<(Policy, Metrics, Vec<JobId>)>, Failure> =
-        policies.into_par_iter().map(|policy| play(&hosts, &workload, policy, args.seed)).collect();
+    let runs: Result<Vec<(Policy, Metrics, Vec<JobId>)>, Failure> = policies
+        .into_par_iter()
+        .map(|policy| play(&ground, &workload, policy, args.seed))
+        .collect();
     let runs = runs?;
     let refused = refused(&trace, &workload, &runs);
     let code = if trace.bad_rows > 0 || !refused.is_empty() { Code::Problems } else { Code::Ok };
@@ -60,6 +62,7 @@ pub fn simulate(args: &Simulate) -> Result<Done, Failure> {
         jobs: workload.len(),
         bad_rows: trace.bad_rows,
         left_out: workload.left_out,
+        mixed,
         policies: runs.into_iter().map(|(policy, metrics, _)| (policy, metrics)).collect(),
         remarks: remarks.clone(),
     };
@@ -67,13 +70,14 @@ pub fn simulate(args: &Simulate) -> Result<Done, Failure> {
 }
 
 fn play(
-    hosts: &Hosts,
+    ground: &Ground,
     workload: &Workload,
     policy: Policy,
     seed: u64,
 ) -> Result<(Policy, Metrics, Vec<JobId>), Failure> {
-    let options = Options::default();
-    let setting = Setting::new(hosts, workload, &options, seed);
+    let predictor = Predictor::new(&ground.model, &ground.cluster, ground.bytes);
+    let setting = Setting::new(&ground.hosts, workload, &ground.options, seed)
+        .with_network(Network::new(&predictor));
     let outcome = bandpilot_sim::simulate(&setting, policy).map_err(|broken| {
         let message = format!("the run of {policy} is not sound: {broken}");
         let help = "this is a mistake in the program; please report it with the trace";
@@ -83,7 +87,7 @@ fn play(
 }
 
 fn never_ran(outcome: &Outcome) -> Vec<JobId> {
-    let ids = (0..).map(JobId).zip(&outcome.jobs);
+    let ids = (0..).map(JobId).zip(outcome.jobs());
     ids.filter(|(_, result)| result.finish_s.is_none()).map(|(job, _)| job).collect()
 }
 
@@ -101,39 +105,6 @@ fn policies(names: &[String]) -> Result<Vec<Policy>, Failure> {
         policies.push(policy);
     }
     Ok(policies)
-}
-
-fn cluster(args: &Simulate, remarks: &mut Remarks) -> Result<Cluster, Failure> {
-    match (&args.cluster, &args.hosts) {
-        (Some(path), _) => ground::cluster(path, remarks),
-        (None, hosts) => alike(hosts.as_deref().unwrap_or("")).map_err(|message| {
-            let help = "write for example 16x8 for 16 hosts of 8 GPUs, or 4x8,2x4";
-            let reason = Diagnostic::error("", message).help(help);
-            Failure::new(Code::BadInput, "--hosts", reason)
-        }),
-    }
-}
-
-/// Reads `16x8` or `4x8,2x4`: hosts whose GPUs are all alike and of no named model.
-fn alike(text: &str) -> Result<Cluster, String> {
-    let mut builder = ClusterBuilder::new(text);
-    let mut all = 0;
-    for (at, part) in text.split(',').map(str::trim).enumerate() {
-        let numbers = part.split_once(['x', 'X']).and_then(|(hosts, gpus)| {
-            Some((hosts.trim().parse::<usize>().ok()?, gpus.trim().parse::<usize>().ok()?))
-        });
-        let (hosts, gpus) = numbers.ok_or_else(|| format!("'{part}' is not HOSTSxGPUS"))?;
-        if !(1..=MAX_GPUS_PER_HOST).contains(&gpus) {
-            return Err(format!("a host has 1 to {MAX_GPUS_PER_HOST} GPUs, not {gpus}"));
-        }
-        if hosts == 0 || hosts > MAX_HOSTS - all {
-            return Err(format!("there can be 1 to {MAX_HOSTS} hosts"));
-        }
-        builder = builder.host_type(&format!("type{}", at + 1), "", gpus).nvswitch();
-        builder = builder.hosts("h", all + 1, hosts);
-        all += hosts;
-    }
-    Ok(builder.build())
 }
 
 fn left_out(left_out: &LeftOut) -> impl Iterator<Item = Diagnostic> + use<> {
@@ -193,6 +164,7 @@ struct Simulated {
     jobs: usize,
     bad_rows: usize,
     left_out: LeftOut,
+    mixed: Option<Mixed>,
     policies: Vec<(Policy, Metrics)>,
     remarks: Remarks,
 }
@@ -202,6 +174,11 @@ impl Output for Simulated {
         writeln!(w, "trace   {}: {} jobs", self.trace, self.jobs)?;
         writeln!(w, "cluster {} hosts, {} GPUs", self.hosts, self.gpus)?;
         writeln!(w, "seed    {}", self.seed)?;
+        if let Some(mixed) = &self.mixed {
+            let Mixed { jobs, instances, gpu_seconds: (before, after) } = *mixed;
+            let more = if before > 0.0 { 100.0 * (after / before - 1.0) } else { 0.0 };
+            writeln!(w, "mix     {jobs} jobs, {instances} instances; GPU-seconds {more:+.1} %")?;
+        }
         if self.bad_rows > 0 {
             writeln!(w, "wrong rows of the trace, left out: {}", self.bad_rows)?;
         }
@@ -259,6 +236,12 @@ impl Output for Simulated {
                 "shared_gpus": self.left_out.shared_gpus,
                 "model_unknown": self.left_out.model_unknown,
             },
+            "mixed": self.mixed.map(|mixed| json!({
+                "jobs": mixed.jobs,
+                "instances": mixed.instances,
+                "gpu_s_before": mixed.gpu_seconds.0,
+                "gpu_s_after": mixed.gpu_seconds.1,
+            })),
             "policies": policies,
             "diagnostics": self.remarks.iter().map(|(f, r)| remark_json(f, r)).collect::<Vec<_>>(),
         })
@@ -277,6 +260,13 @@ fn policy_json(policy: Policy, metrics: &Metrics) -> Value {
         "avg_wait_s": metrics.avg_wait_s,
         "makespan_s": metrics.makespan_s,
         "preemptions": metrics.preemptions,
+        "migrations": metrics.migrations,
+        "faults": metrics.faults,
+        "busbw_jobs": metrics.busbw_jobs,
+        "avg_busbw_gbytes_per_s": metrics.avg_busbw_gbytes_per_s,
+        "p05_busbw_gbytes_per_s": metrics.p05_busbw_gbytes_per_s,
+        "contention_slowdown": metrics.contention_slowdown,
+        "lost_gpu_s": metrics.lost_gpu_s,
         "busy_while_queued": metrics.busy_while_queued,
         "queued_s": metrics.queued_s,
         "head_blocked_s": metrics.head_blocked_s,
@@ -285,32 +275,8 @@ fn policy_json(policy: Policy, metrics: &Metrics) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use bandpilot_sim::policy::{ORDERS, PLACEMENTS};
     use clap::CommandFactory as _;
-
-    #[test]
-    fn hosts_are_read() {
-        let count = |text: &str| alike(text).map(|c| (c.hosts.len(), c.gpu_count()));
-        assert_eq!(count("16x8"), Ok((16, 128)));
-        assert_eq!(count("4x8, 2X4"), Ok((6, 40)));
-        let wrong = [
-            "",
-            "16",
-            "x8",
-            "16x",
-            "0x8",
-            "16x0",
-            "16x65",
-            "100001x1",
-            "99999x1,2x1",
-            "-1x8",
-            "1x8,",
-        ];
-        for text in wrong {
-            assert!(alike(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn help_lists_every_unit() {

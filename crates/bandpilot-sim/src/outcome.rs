@@ -1,0 +1,141 @@
+//! What a run gives.
+
+use crate::ids::JobId;
+use crate::policy::NeedsNetwork;
+use crate::scheduler::WrongEvent;
+use crate::truth::Truth;
+
+/// A run that breaks a law of conservation has no result: a mistake in a unit.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Broken {
+    /// A GPU in two grants, or one that does not exist.
+    #[error("job {job} was given a GPU that is not free")]
+    Twice {
+        /// The job.
+        job: u32,
+    },
+    /// More GPUs held than there are.
+    #[error("{busy} of {capacity} GPUs are held")]
+    TooMany {
+        /// GPUs held.
+        busy: usize,
+        /// GPUs that there are.
+        capacity: usize,
+    },
+    /// Another number of GPUs than the job asks for.
+    #[error("job {job} asks for {asked} GPUs and was given {given}")]
+    OtherCount {
+        /// The job.
+        job: u32,
+        /// What it asks for.
+        asked: usize,
+        /// What it was given.
+        given: usize,
+    },
+    /// A job stopped that does not run, or started that is done.
+    #[error("job {job} does not run, or is done")]
+    NotRunning {
+        /// The job.
+        job: u32,
+    },
+    /// Jobs wait for ever.
+    #[error("{jobs} jobs wait, and nothing will happen any more")]
+    Stuck {
+        /// How many.
+        jobs: usize,
+    },
+    /// So many faults that no job finishes any more.
+    #[error("{jobs} jobs fail again and again before they are done: faults are too frequent")]
+    NeverDone {
+        /// How many.
+        jobs: usize,
+    },
+    /// More or less work was done than there was.
+    #[error("{delivered} GPU-seconds of work were done of {asked}")]
+    Work {
+        /// Work done, GPU-seconds at rate 1.
+        delivered: f64,
+        /// Work of the jobs that finished.
+        asked: f64,
+    },
+    /// Not broken: whoever looks on had it stopped.
+    #[error("the run was stopped")]
+    Stopped,
+    /// The policy needs bandwidths, and there are none.
+    #[error(transparent)]
+    NoNetwork(#[from] NeedsNetwork),
+    /// The scheduler did not accept an event.
+    #[error(transparent)]
+    Event(#[from] WrongEvent),
+}
+
+/// What became of a job.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct JobResult {
+    /// When it first had its GPUs; `None` if it was refused.
+    pub first_start_s: Option<f64>,
+    /// When it was done; `None` if it was refused.
+    pub finish_s: Option<f64>,
+    /// How long it held its GPUs.
+    pub held_s: f64,
+    /// How long it worked: what it held its GPUs for less the time in which it only restored its state.
+    pub worked_s: f64,
+    /// Time of that which others on the network cost it: at its rate alone it would have done its work in so much less.
+    pub contention_s: f64,
+    /// Hosts that it last had GPUs on; 0 where GPUs were only counted.
+    pub hosts: u32,
+    /// How often it lost its GPUs to another job and waited again.
+    pub preemptions: u32,
+    /// How often it went on elsewhere at once.
+    pub migrations: u32,
+    /// How often a fault took it down.
+    pub faults: u32,
+    /// Mean of its effective bandwidth over the time that it worked, GB/s (busbw); `None` for one GPU, and where GPUs were
+    /// only counted.
+    pub busbw_gbytes_per_s: Option<f64>,
+}
+
+/// Sums over the time of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Totals {
+    /// GPUs of the cluster.
+    pub gpus: usize,
+    /// GPU-seconds of work that was done (rate x time x GPUs).
+    pub work_gpu_s: f64,
+    /// GPU-seconds of it that faults undid.
+    pub lost_gpu_s: f64,
+    /// Time during which jobs waited.
+    pub queued_s: f64,
+    /// GPU-seconds held during that time.
+    pub busy_queued_gpu_s: f64,
+    /// GPU-seconds that there were during that time, hosts that were gone left out.
+    pub all_queued_gpu_s: f64,
+    /// Time during which the first waiting job did not start although as many GPUs as it asks for were idle.
+    pub head_blocked_s: f64,
+}
+
+/// What became of all jobs.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    pub(crate) truth: Vec<Truth>,
+    /// Sums.
+    pub totals: Totals,
+}
+
+impl Outcome {
+    /// One entry a job.
+    pub fn jobs(&self) -> impl ExactSizeIterator<Item = JobResult> {
+        self.truth.iter().map(Truth::result)
+    }
+
+    /// What became of one job.
+    pub fn job(&self, job: JobId) -> JobResult {
+        self.truth[job.index()].result()
+    }
+}
+
+impl PartialEq for Outcome {
+    fn eq(&self, other: &Self) -> bool {
+        self.totals == other.totals && self.jobs().eq(other.jobs())
+    }
+}
