@@ -3,6 +3,8 @@
 //! [`VirtualMerge`] is BandPilot's predictor (arXiv 2506.15595): the capacity of what two jobs share is estimated as the bandwidth of
 //! their merger on either's hosts. Only cross-host jobs that share a host meet.
 
+use bandpilot_core::{GpuMask, HostId, Placement};
+
 use crate::predictor::Predictor;
 use crate::share::Aggregate;
 
@@ -94,9 +96,67 @@ impl ContentionModel for VirtualMerge {
     }
 }
 
+/// Virtual merge host by host: the share (0..=1) of their demands that cross-host jobs on one host get there. `jobs` are all
+/// of them with their demands, GB/s; each then has its demand times the least such share over its hosts.
+///
+/// What is shared on a host is the way out of it. Its capacity is taken to be what all the jobs' GPUs on it, merged, reach in
+/// a set that has as many on each of its hosts, and as many hosts as the job with most of them. For two jobs of even
+/// shares on the same hosts this is [`VirtualMerge`]. That one also counts what the jobs have elsewhere: a job with one GPU on
+/// each of ten hosts would hold a neighbour that it meets on one of them down to its own bandwidth, and a job with a neighbour
+/// on each of ten hosts would fall to an eleventh, although no link carries more than two.
+pub fn host_share(predictor: &Predictor<'_>, host: HostId, jobs: &[(&Placement, f64)]) -> f64 {
+    let demand: f64 = jobs.iter().map(|(_, demand)| demand).sum();
+    if jobs.len() < 2 || demand <= 0.0 {
+        return 1.0;
+    }
+    let merged = jobs.iter().fold(GpuMask::EMPTY, |all, (job, _)| all.union(job.on(host)));
+    let hosts = jobs.iter().map(|(job, _)| job.hosts()).max().unwrap_or(2);
+    let set = Aggregate::EMPTY.with(&predictor.share(host, merged), hosts);
+    (predictor.cross(&set) / demand).min(1.0)
+}
+
 #[cfg(test)]
 mod tests {
+    use bandpilot_core::ClusterBuilder;
+
     use super::*;
+    use crate::model::BandwidthModel;
+
+    #[test]
+    fn a_host_is_shared_by_those_that_are_on_it() {
+        let builder = ClusterBuilder::new("c").host_type("h", "H100", 8).nvswitch().rails(400.0);
+        let cluster = builder.hosts("h", 1, 12).build();
+        let model = BandwidthModel::closed_form();
+        let predictor = Predictor::new(&model, &cluster, 2 << 30);
+        let on = |hosts: std::ops::Range<u32>, mask| {
+            Placement::new(hosts.map(|host| (HostId(host), GpuMask(mask))))
+        };
+        let share = |jobs: &[&Placement]| {
+            let jobs: Vec<(&Placement, f64)> =
+                jobs.iter().map(|set| (*set, predictor.isolated(set))).collect();
+            host_share(&predictor, HostId(0), &jobs)
+        };
+        // Two GPUs beside two others get on without each other; two halves ask for more than whole hosts reach.
+        let (first, second) = (on(0..2, 1), on(0..2, 2));
+        assert_eq!((share(&[&first]), share(&[&first, &second])), (1.0, 1.0));
+        let (low, high) = (on(0..3, 15), on(0..3, 240));
+        let whole = predictor.isolated(&on(0..3, 255));
+        let expected = whole / (2.0 * predictor.isolated(&low));
+        assert!((share(&[&low, &high]) - expected).abs() < 1e-12 && expected < 1.0);
+        // As the paper's predictor says of this pair.
+        let scene = |own: &Placement, other: &Placement| {
+            let merged = Aggregate::EMPTY
+                .with(&predictor.share(HostId(0), own.on(HostId(0)).union(other.on(HostId(0)))), 3);
+            let demand = predictor.isolated(other);
+            let meeting = Meeting { demand, merged_own: merged, merged_other: merged };
+            VirtualMerge.effective(&predictor, predictor.isolated(own), &[meeting]).0
+        };
+        let together = share(&[&low, &high]) * predictor.isolated(&low);
+        assert!((scene(&low, &high) - together).abs() < 1e-9);
+        // One GPU on each of twelve hosts takes little from a neighbour, and keeps most of what it has.
+        let (thin, wide) = (on(0..12, 1), on(0..3, 254));
+        assert!((0.8..1.0).contains(&share(&[&thin, &wide])), "{}", share(&[&thin, &wide]));
+    }
 
     #[test]
     fn bound_falls_with_every_meeting() {

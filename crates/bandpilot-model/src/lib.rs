@@ -20,7 +20,7 @@ pub mod predictor;
 pub mod residual;
 pub mod share;
 
-pub use contention::{ContentionModel, Meeting, MeetingBound, VirtualMerge};
+pub use contention::{ContentionModel, Meeting, MeetingBound, VirtualMerge, host_share};
 pub use fit::{FitError, FitOptions, FitReport, fit};
 pub use groups::{Groups, Traffic};
 pub use model::{BandwidthModel, ErrorBands};

@@ -1,7 +1,8 @@
 //! Speed by bandwidth and contention.
 
-use bandpilot_core::{ClusterState, HostId, Placement, Request};
+use bandpilot_core::{ClusterState, Demand, GpuMask, HostId, Placement, Request};
 use bandpilot_dispatch::{Scene, Scope, SearchOptions, search};
+use bandpilot_model::host_share;
 use rustc_hash::FxHashMap;
 
 use super::{Pace, Speed};
@@ -18,13 +19,21 @@ const LEAST_NICS: f64 = 0.01;
 /// now, beside the others that run, and `B_ref` the isolated bandwidth of the best set of as many GPUs (of the models that it
 /// accepts) on the idle cluster. Jobs of one GPU, and those whose GPUs are only counted, work at rate 1.
 ///
+/// Contention is virtual merge host by host ([`host_share`]). The `bandpilot` placement believes in that of the paper, so it is
+/// not judged by its own belief.
+///
 /// Where NICs of a host are down, what spans that host gets the share of its bandwidth that the host's other NICs are
 /// of all: across hosts bandwidth grows with the NICs that take part.
 pub struct BandwidthSpeed<'a> {
     network: Network<'a>,
     hosts: &'a Hosts,
-    scene: Scene<'a>,
-    /// Only looked up, never iterated.
+    /// The jobs that ask something of the network, by host.
+    on_host: Vec<Vec<JobId>>,
+    /// The share of their demands that those get there.
+    shares: Vec<f64>,
+    /// Hosts on which others run than before.
+    stirred: Vec<HostId>,
+    /// Never iterated without sorting.
     running: FxHashMap<JobId, Running>,
     /// Those whose pace may be another one.
     touched: Vec<JobId>,
@@ -35,7 +44,10 @@ pub struct BandwidthSpeed<'a> {
 
 struct Running {
     placement: Placement,
+    /// Share of communication.
     share: f64,
+    /// What it asks of the network across hosts, GB/s.
+    demand: f64,
     isolated: f64,
     reference: f64,
     told: Option<Pace>,
@@ -47,7 +59,9 @@ impl<'a> BandwidthSpeed<'a> {
         Self {
             network,
             hosts,
-            scene: Scene::empty(network.predictor, network.contention),
+            on_host: vec![Vec::new(); hosts.len()],
+            shares: vec![1.0; hosts.len()],
+            stirred: Vec::new(),
             running: FxHashMap::default(),
             touched: Vec::new(),
             nics: vec![1.0; hosts.len()],
@@ -64,7 +78,7 @@ impl<'a> BandwidthSpeed<'a> {
         let mut state = ClusterState::idle(predictor.cluster());
         for (host, free) in state.free.iter_mut().enumerate() {
             if !models.has(self.hosts.model(HostId(host as u32))) {
-                *free = bandpilot_core::GpuMask::EMPTY;
+                *free = GpuMask::EMPTY;
             }
         }
         let request = Request::gpus(gpus);
@@ -76,30 +90,35 @@ impl<'a> BandwidthSpeed<'a> {
         best
     }
 
-    /// Marks the jobs that meet a set on a host.
-    fn touch_neighbours(&mut self, set: &Placement) {
-        for (host, _) in set.shares() {
-            let met = self.scene.jobs_on(*host).iter();
-            self.touched.extend(met.map(|job| JobId(self.scene.jobs()[*job].index as u32)));
+    /// Computes anew what jobs get on the hosts on which others run than before.
+    fn settle(&mut self) {
+        self.stirred.sort_unstable();
+        self.stirred.dedup();
+        for host in self.stirred.drain(..) {
+            let here = &self.on_host[host.index()];
+            let running = here.iter().filter_map(|job| self.running.get(job));
+            let jobs: Vec<(&Placement, f64)> =
+                running.map(|job| (&job.placement, job.demand)).collect();
+            self.shares[host.index()] = host_share(self.network.predictor, host, &jobs);
+            self.touched.extend(here);
         }
     }
 
     /// The pace of a running job.
-    fn pace(&self, job: &Running, effective: f64) -> Pace {
+    fn pace(&self, job: &Running) -> Pace {
+        let hosts = job.placement.shares().iter().map(|(host, _)| host.index());
+        let least = |values: &[f64]| hosts.clone().map(|host| values[host]).fold(1.0, f64::min);
         let across = job.placement.is_cross_host();
-        let nics = job.placement.shares().iter().map(|(host, _)| self.nics[host.index()]);
-        let nics = if across { nics.fold(1.0, f64::min).max(LEAST_NICS) } else { 1.0 };
+        let nics = if across { least(&self.nics).max(LEAST_NICS) } else { 1.0 };
+        let alone = job.isolated * nics;
+        let effective = if job.demand > 0.0 { alone * least(&self.shares) } else { alone };
         let rate = |bandwidth: f64| {
             if job.share == 0.0 || bandwidth >= job.reference {
                 return 1.0;
             }
             1.0 / ((1.0 - job.share) + job.share * job.reference / bandwidth)
         };
-        Pace {
-            rate: rate(effective * nics),
-            alone: rate(job.isolated * nics),
-            busbw_gbytes_per_s: Some(effective * nics),
-        }
+        Pace { rate: rate(effective), alone: rate(alone), busbw_gbytes_per_s: Some(effective) }
     }
 }
 
@@ -113,37 +132,48 @@ impl Speed for BandwidthSpeed<'_> {
         let models = workload.shape(job).models;
         let isolated = self.network.predictor.isolated(placement);
         let reference = if share > 0.0 { self.reference(placement.gpus(), models) } else { 0.0 };
+        let mut demand = 0.0;
         // One that asks for nothing meets nobody.
-        if share > 0.0 && self.scene.add(job.index(), placement, demand_of(share)) {
-            self.touch_neighbours(placement);
+        if placement.is_cross_host()
+            && let Demand::Fraction(fraction) = demand_of(share)
+            && fraction > 0.0
+        {
+            demand = fraction * isolated;
+            for (host, _) in placement.shares() {
+                self.on_host[host.index()].push(job);
+                self.stirred.push(*host);
+            }
         }
         let placement = placement.clone();
-        self.running.insert(job, Running { placement, share, isolated, reference, told: None });
+        let running = Running { placement, share, demand, isolated, reference, told: None };
+        self.running.insert(job, running);
         self.touched.push(job);
     }
 
     fn stopped(&mut self, job: JobId, _grant: &Grant) {
         let Some(gone) = self.running.remove(&job) else { return };
-        if self.scene.remove(job.index()) {
-            self.touch_neighbours(&gone.placement);
+        if gone.demand > 0.0 {
+            for (host, _) in gone.placement.shares() {
+                self.on_host[host.index()].retain(|other| *other != job);
+                self.stirred.push(*host);
+            }
         }
     }
 
     fn nics(&mut self, host: HostId, share: f64) {
         self.nics[host.index()] = share;
-        self.touched.extend(
-            self.scene.jobs_on(host).iter().map(|job| JobId(self.scene.jobs()[*job].index as u32)),
-        );
+        let spans = self.running.iter().filter(|(_, job)| !job.placement.on(host).is_empty());
+        self.touched.extend(spans.map(|(job, _)| *job));
     }
 
     fn changes(&mut self, changes: &mut Vec<(JobId, Pace)>) {
+        self.settle();
         let mut touched = std::mem::take(&mut self.touched);
         touched.sort_unstable();
         touched.dedup();
         for job in touched.drain(..) {
             let Some(running) = self.running.get(&job) else { continue };
-            let beside = self.scene.job(job.index()).map(|job| job.before);
-            let pace = self.pace(running, beside.unwrap_or(running.isolated));
+            let pace = self.pace(running);
             if running.told != Some(pace)
                 && let Some(running) = self.running.get_mut(&job)
             {
