@@ -104,11 +104,13 @@ impl Page {
         let _ = writeln!(self.body, "<h3>{}{}</h3>", swatch(series).0, escape(name));
     }
 
-    /// A plot with what it shows.
+    /// A plot with what it shows; the caption may be empty.
     pub fn figure(&mut self, caption: &str, plot: &Html) {
-        let caption = escape(caption);
-        let _ =
-            writeln!(self.body, "<figure><figcaption>{caption}</figcaption>{}</figure>", plot.0);
+        let caption = match caption {
+            "" => String::new(),
+            caption => format!("<figcaption>{}</figcaption>", escape(caption)),
+        };
+        let _ = writeln!(self.body, "<figure>{caption}{}</figure>", plot.0);
     }
 
     /// The scale of a heat map from 0 to 1.

@@ -74,6 +74,11 @@ impl Axis {
         Self::linear(format!("{label}, {unit}"), scale, max_s, Ticks::Number)
     }
 
+    /// Differences of durations around 0, as far as this number of seconds.
+    pub fn difference_s(label: &str, most_s: f64) -> Self {
+        Self::duration_s(label, most_s)
+    }
+
     /// Durations on a scale of powers of ten, from the first one above 0 (both in seconds).
     pub fn log_duration_s(label: &str, min_s: f64, max_s: f64) -> Self {
         let min = 10_f64.powf(min_s.max(1e-3).log10().floor());
@@ -90,6 +95,14 @@ impl Axis {
     /// A share from 0 to 1.
     pub fn share(label: &str) -> Self {
         Self::linear(label.to_owned(), 1.0, 1.0, Ticks::Percent)
+    }
+
+    /// A step of ticks with two or three of them: 1, 2 or 5 times a power of ten.
+    fn large_step(&self) -> f64 {
+        let half = self.max / self.scale / 2.0;
+        let power = 10_f64.powf(half.log10().floor());
+        let digit = if half / power >= 5.0 { 5.0 } else { (half / power).floor().min(2.0) };
+        digit * power
     }
 
     fn format(&self) -> TickFormat {
@@ -194,14 +207,15 @@ pub fn lines(lines: &[Line<'_>], x: &Axis, y: &Axis, height: f64) -> Html {
     svg(plots, layout, &format!("{} over {}: {}", y.label, x.label, names.join(", ")), "")
 }
 
-/// One filled line, without labels of time: another plot over the same time follows below.
-pub fn area(line: &Line<'_>, x: &Axis, y: &Axis, height: f64) -> Html {
+/// One filled line. If it is not the `last` one it has no labels of time: another plot over the same time follows below.
+pub fn area(line: &Line<'_>, x: &Axis, y: &Axis, height: f64, last: bool) -> Html {
     if line.points.is_empty() {
         return nothing();
     }
     let plot = line_plot(line, x, y).with_stroke_width(1.0).with_fill().with_fill_opacity(0.35);
     let plots = vec![plot.into()];
-    let layout = aligned(layout(&plots, x, y, height), x, false).with_ticks(3);
+    let height = if last { height + BOTTOM.0 - BOTTOM.1 } else { height };
+    let layout = aligned(layout(&plots, x, y, height), x, last).with_y_tick_step(y.large_step());
     svg(plots, layout, &format!("{} over {}: {}", y.label, x.label, line.name), "")
 }
 
@@ -239,6 +253,11 @@ pub fn estimates(rows: &[Estimate<'_>], x: &Axis) -> Html {
         names.push(row.name);
     }
     let lowest = rows.iter().map(|row| scaled(row.interval.0)).fold(0.0, f64::min);
+    let highest = rows.iter().map(|row| scaled(row.interval.1.max(row.value))).fold(0.0, f64::max);
+    // Marks at the ends keep away from the frame.
+    let room = if highest > lowest { 0.03 * (highest - lowest) } else { 1.0 };
+    let lowest = if lowest < 0.0 { lowest - room } else { lowest };
+    let highest = highest + room;
     let plots = vec![Plot::Forest(forest)];
     let layout = Layout::auto_from_plots(&plots)
         .with_theme(theme())
@@ -250,7 +269,7 @@ pub fn estimates(rows: &[Estimate<'_>], x: &Axis) -> Html {
         .with_x_tick_format(x.format())
         .with_x_label(label(&x.label))
         .with_x_axis_min(lowest)
-        .with_x_axis_max(x.max / x.scale);
+        .with_x_axis_max(highest);
     svg(plots, layout, &format!("{}: {}", x.label, names.join(", ")), "")
 }
 
@@ -263,6 +282,7 @@ pub fn heat(title: &str, rows: &[Vec<f64>], until: f64, x: &Axis, height: f64) -
     let plots = vec![LinePlot::new().with_data([(0.0, 0.0)]).with_color("none").into()];
     let layout = aligned(layout(&plots, x, &y, height + TOP + BOTTOM.0), x, true)
         .with_show_grid(false)
+        .with_y_tick_step(rows.len() as f64)
         .with_y_tick_format(TickFormat::Custom(Arc::new(|_| String::new())));
     let width = (WIDTH - MARGINS.0 - MARGINS.1) * (until / x.max).clamp(0.0, 1.0);
     let image = format!(
@@ -304,6 +324,6 @@ fn svg(plots: Vec<Plot>, layout: Layout, description: &str, on_top: &str) -> Htm
     let inside = inside.trim_end().strip_suffix("</svg>").unwrap_or(inside);
     let description = escape(description);
     Html(format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{description}\">{inside}{on_top}</svg>"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" fill=\"var(--soft)\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{description}\">{inside}{on_top}</svg>"
     ))
 }

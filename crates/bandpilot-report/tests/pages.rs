@@ -45,7 +45,10 @@ fn page(series: usize, points: usize) -> String {
     );
     for line in &all {
         page.series_heading(line.series, HOSTILE);
-        page.figure(HOSTILE, &area(line, &time, &Axis::count(HOSTILE, 7.0), 100.0));
+        page.figure(
+            HOSTILE,
+            &area(line, &time, &Axis::count(HOSTILE, 7.0), 100.0, line.series > 0),
+        );
         let rows = vec![vec![0.5; points]; 3];
         page.figure(HOSTILE, &heat(HOSTILE, &rows, 30.0 * points as f64, &time, 40.0));
     }

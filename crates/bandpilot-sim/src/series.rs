@@ -1,6 +1,7 @@
 //! How a run goes over time.
 
 use bandpilot_core::HostId;
+use serde::{Deserialize, Serialize};
 
 use crate::idle::Grant;
 use crate::shape::Hosts;
@@ -175,7 +176,7 @@ impl Recorder {
 }
 
 /// A run over time: means over bins of equal width, the last of which may be cut short by the end.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Series {
     /// When the first job was submitted, seconds.
     pub start_s: f64,
