@@ -3,8 +3,8 @@
 #
 #   scripts/fuzz.sh SECONDS DATA [TARGET...]
 #
-# SECONDS is for each target; DATA is the folder with field-files/ and nccl-bandpilot/. Needs the nightly toolchain and
-# cargo-fuzz. Stops at the first crash; libFuzzer then says where the input is that causes it.
+# SECONDS is for each target; DATA is the folder with field-files/, nccl-bandpilot/ and traces/. Needs the nightly toolchain
+# and cargo-fuzz. Stops at the first crash; libFuzzer then says where the input is that causes it.
 set -euo pipefail
 
 if [ $# -lt 2 ]; then
@@ -45,6 +45,10 @@ for target in "${targets[@]}"; do
     done
     for file in "$data"/nccl-bandpilot/*.csv; do
         [ "$target" != csv_tables ] || head -c 4000 "$file" >"$corpus/csv_tables/$(basename "$file")"
+    done
+    for file in "$data"/traces/openb/openb_*.csv.gz; do
+        # head closes the pipe before gzip is done.
+        [ "$target" != openb ] || { gzip -dc "$file" || true; } 2>/dev/null | head -n 40 >"$corpus/openb/$(basename "$file" .gz)"
     done
     echo "== $target"
     log=$corpus/log

@@ -4,6 +4,7 @@
 //! read and a list of [`Diagnostic`]s that point at the rest ([`Parsed`], [`Import`]). What is ambiguous
 //! is refused with the reason, never guessed.
 
+mod csv_cells;
 mod csv_lines;
 mod diagnostic;
 mod encoding;
@@ -19,6 +20,7 @@ pub mod csv_tables;
 pub mod hostlist;
 pub mod leaf_map;
 pub mod nccl_tests;
+pub mod openb;
 pub mod placement;
 pub mod slurm;
 pub mod state_file;

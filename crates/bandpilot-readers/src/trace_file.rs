@@ -17,9 +17,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::csv_cells::{count, full, header, needed, number, shorten, wrong};
 use crate::csv_lines::{Lines, Row};
-use crate::diagnostic::MAX_REMARKS;
-use crate::near::nearest;
 use crate::{Diagnostic, Parsed};
 
 /// Greatest time that is read, seconds (more than 300 years): sums of times stay exact, and a time in milliseconds
@@ -43,6 +42,8 @@ const COLUMNS: [&str; 12] = [
     "comm_share",
     "priority",
 ];
+
+const NEEDED: [&str; 3] = ["submit_s", "duration_s", "gpus"];
 
 /// Index of a word in [`Trace::words`]; words repeat in every row and are kept once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -115,7 +116,9 @@ pub fn read(text: &str) -> Parsed<Trace> {
         let reason = Diagnostic::error("", "the file is empty");
         return Parsed { value: trace, diagnostics: vec![reason] };
     };
-    let mut diagnostics = header(text, &lines);
+    let by_instances = lines.has("instances") && lines.has("gpus_per_instance");
+    let needed: &[&str] = if by_instances { &NEEDED[..2] } else { &NEEDED };
+    let mut diagnostics = header(text, &lines, &COLUMNS, needed);
     if !diagnostics.is_empty() {
         return Parsed { value: trace, diagnostics };
     }
@@ -131,42 +134,8 @@ pub fn read(text: &str) -> Parsed<Trace> {
     // Stable: jobs of one instant keep the order of the file.
     trace.jobs.sort_by(|a, b| a.submit_s.total_cmp(&b.submit_s));
     trace.bad_rows = diagnostics.len();
-    crate::diagnostic::sort(&mut diagnostics);
-    if diagnostics.len() > MAX_REMARKS {
-        let message = format!("{} further rows are wrong", diagnostics.len() - MAX_REMARKS);
-        diagnostics.truncate(MAX_REMARKS);
-        diagnostics.push(Diagnostic::error("", message));
-    }
+    shorten(&mut diagnostics);
     Parsed { value: trace, diagnostics }
-}
-
-/// What is wrong with the header.
-fn header(text: &str, lines: &Lines<'_>) -> Vec<Diagnostic> {
-    let line = lines.header_line();
-    let at = text.lines().nth(line.saturating_sub(1) as usize).unwrap_or("");
-    let names: Vec<&str> = at
-        .trim_start_matches('\u{feff}')
-        .split(',')
-        .map(|name| name.trim().trim_matches('"'))
-        .collect();
-    let error = |field: &str, message: &str| Diagnostic::error(field, message).at(line, 0);
-    let twice = COLUMNS.iter().filter(|column| names.iter().filter(|n| n == column).count() > 1);
-    let twice = twice.map(|column| error(column, "the column stands twice"));
-    let by_instances = lines.has("instances") && lines.has("gpus_per_instance");
-    let lacking = ["submit_s", "duration_s", "gpus"]
-        .into_iter()
-        .filter(|column| !lines.has(column) && (*column != "gpus" || !by_instances));
-    let lacking = lacking.map(|column| {
-        let unknown = names.iter().copied().filter(|name| !COLUMNS.contains(name));
-        let help = match nearest(column, unknown, 1).first() {
-            Some(name) => format!("is it '{name}'?"),
-            None => {
-                "the first line names the columns, at least submit_s,duration_s,gpus".to_owned()
-            }
-        };
-        error(column, "the table has no such column").help(help)
-    });
-    twice.chain(lacking).collect()
 }
 
 /// The words seen so far.
@@ -189,10 +158,7 @@ impl Words {
 }
 
 fn job(row: &Row<'_>, width: usize, words: &mut Words) -> Result<TraceJob, Diagnostic> {
-    if row.len() != width {
-        let message = format!("{} cells below {width} columns", row.len());
-        return Err(Diagnostic::error("", message).at(row.line, 0));
-    }
+    full(row, width)?;
     let submit_s = needed(row, "submit_s", seconds(row, "submit_s")?)?;
     let duration_s = needed(row, "duration_s", seconds(row, "duration_s")?)?;
     let (gpus, gpus_per_instance) = gpus(row)?;
@@ -240,49 +206,10 @@ fn gpus(row: &Row<'_>) -> Result<(u32, Option<u32>), Diagnostic> {
     }
 }
 
-fn wrong(row: &Row<'_>, column: &str, message: String) -> Diagnostic {
-    Diagnostic::error(column, message).at(row.line, 0)
-}
-
-fn needed<T>(row: &Row<'_>, column: &str, value: Option<T>) -> Result<T, Diagnostic> {
-    value.ok_or_else(|| wrong(row, column, "is empty".to_owned()))
-}
-
-/// A number in a range; `None` for an empty cell.
-fn number(
-    row: &Row<'_>,
-    column: &str,
-    least: f64,
-    most: f64,
-    what: &str,
-) -> Result<Option<f64>, Diagnostic> {
-    let cell = row.get(column);
-    if cell.is_empty() {
-        return Ok(None);
-    }
-    // Adding 0 makes 0 of -0, whose bits would sort differently.
-    match cell.parse::<f64>() {
-        Ok(value) if (least..=most).contains(&value) => Ok(Some(value + 0.0)),
-        _ => Err(wrong(row, column, format!("'{cell}' is not {what}"))),
-    }
-}
-
 fn seconds(row: &Row<'_>, column: &str) -> Result<Option<f64>, Diagnostic> {
     let what = "a number of seconds from 0 to 10^10";
     number(row, column, 0.0, MAX_SECONDS, what)
         .map_err(|error| error.help("times are in seconds, not in milliseconds or as a date"))
-}
-
-/// A whole number in a range, `8` or `8.0`.
-fn count(row: &Row<'_>, column: &str, least: u32, most: u32) -> Result<Option<u32>, Diagnostic> {
-    let what = format!("a whole number from {least} to {most}");
-    let value = number(row, column, f64::from(least), f64::from(most), &what)?;
-    match value {
-        Some(value) if value.fract() != 0.0 => {
-            Err(wrong(row, column, format!("'{}' is not {what}", row.get(column))))
-        }
-        value => Ok(value.map(|value| value as u32)),
-    }
 }
 
 fn priority(row: &Row<'_>) -> Result<Option<i32>, Diagnostic> {

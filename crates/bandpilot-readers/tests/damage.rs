@@ -7,7 +7,7 @@ use bandpilot_core::{Cluster, ClusterBuilder, Measurement};
 use bandpilot_readers::cluster_import::{self, ClusterOptions, HostName, Source};
 use bandpilot_readers::{
     Import, ImportOptions, MissingBytes, cluster_file, coverage, csv_tables, hostlist, import,
-    nccl_tests, placement, state_file, store, trace_file,
+    nccl_tests, openb, placement, state_file, store, trace_file,
 };
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -454,6 +454,9 @@ fn check_one(text: &str, cluster: &Cluster, options: &ImportOptions) {
     imported_cluster(text);
     let trace = trace_file::read(text);
     assert!(trace.value.jobs.is_sorted_by(|a, b| (a.submit_s, a.line) < (b.submit_s, b.line)));
+    let (nodes, pods) = (openb::read_nodes(text), openb::read_pods(text));
+    assert!(nodes.value.bad_rows == 0 || !nodes.diagnostics.is_empty());
+    assert!(pods.value.bad_rows == 0 || !pods.diagnostics.is_empty());
     let stored = store::parse(text);
     if let Ok(addition) = store::append_text(text, &stored.value) {
         assert_eq!(addition.added, 0, "{text}");

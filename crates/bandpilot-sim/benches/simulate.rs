@@ -85,7 +85,16 @@ fn main() {
         return row("synthetic", &synthetic(1_000), 1_250, "fifo/best-fit");
     }
     if let Some(text) = real("philly-vc-ee9e8c-1511.csv.gz") {
-        for policy in ["fifo/counting", "srtf/counting", "easy/counting", "srtf/best-fit"] {
+        for policy in [
+            "fifo/counting",
+            "srtf/counting",
+            "easy/counting",
+            "srtf/best-fit",
+            "las/counting",
+            "las/best-fit",
+            "two-stage/counting",
+            "priority/counting",
+        ] {
             row("philly-vc-ee9e8c", &text, 16, policy);
         }
     }
@@ -97,6 +106,10 @@ fn main() {
             "srtf/counting",
             "easy/best-fit",
             "fifo/random",
+            "las/counting",
+            "las/best-fit",
+            "two-stage/counting",
+            "priority/counting",
         ] {
             row("philly-2017", &text, 64, policy);
         }

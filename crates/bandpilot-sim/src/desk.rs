@@ -3,7 +3,7 @@
 use crate::idle::{Grant, Idle};
 use crate::ids::JobId;
 use crate::jobs::Jobs;
-use crate::placements::{PlacementRule, Room};
+use crate::placements::{self, PlacementRule, Room};
 use crate::scheduler::Effect;
 use crate::shape::Hosts;
 
@@ -64,7 +64,7 @@ impl Desk<'_> {
     pub fn fits(&mut self, job: JobId) -> bool {
         let shape = *self.jobs.shape(self.jobs.shape_of(job));
         let room = Room { hosts: self.hosts, idle: self.idle, jobs: self.jobs };
-        shape.gpus() <= room.idle.total() && self.rule.fits(&shape, &room)
+        placements::fits(self.rule, &shape, &room)
     }
 
     /// Starts a waiting or suspended job if it fits. A suspended one is preempted and starts anew elsewhere.
@@ -89,7 +89,7 @@ impl Desk<'_> {
         }
         let shape = *self.jobs.shape(self.jobs.shape_of(job));
         let mut room = Room { hosts: self.hosts, idle: self.idle, jobs: self.jobs };
-        self.rule.place(job, &shape, &mut room)
+        placements::place(self.rule, job, &shape, &mut room)
     }
 
     /// Ends the run of a suspended job; what this plan itself has started has never been.
@@ -135,11 +135,12 @@ impl Desk<'_> {
         if self.left_s(job) <= reservation.at_s - self.now_s {
             return self.start(job);
         }
-        let needed = self.jobs.gpus(job) + self.jobs.gpus(reservation.job);
-        if needed > reservation.then.total() || self.jobs.run(job).is_some() {
+        let milli = |job| self.jobs.shape(self.jobs.shape_of(job)).total_milli();
+        let needed = milli(job) + milli(reservation.job);
+        if needed > reservation.then.free_milli() || self.jobs.run(job).is_some() {
             return false;
         }
-        if matches!(reservation.grant, Grant::Gpus(_)) {
+        if matches!(reservation.grant, Grant::Gpus(_) | Grant::Share { .. }) {
             let withheld = self.idle.part_of(&reservation.grant);
             self.idle.take(&withheld);
             let grant = self.place(job);
@@ -165,10 +166,10 @@ impl Desk<'_> {
         let shape = *self.jobs.shape(self.jobs.shape_of(reservation.job));
         let idle = &mut reservation.then;
         let mut room = Room { hosts: self.hosts, idle, jobs: self.jobs };
-        if shape.gpus() > room.idle.total() || !self.rule.fits(&shape, &room) {
+        if !placements::fits(self.rule, &shape, &room) {
             return None;
         }
-        let grant = self.rule.place(reservation.job, &shape, &mut room)?;
+        let grant = placements::place(self.rule, reservation.job, &shape, &mut room)?;
         reservation.then.give(&grant);
         Some(grant)
     }

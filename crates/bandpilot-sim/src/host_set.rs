@@ -45,6 +45,17 @@ impl HostSet {
         Some(HostId((word * 64) as u32 + self.words[word].trailing_zeros()))
     }
 
+    /// All hosts, the lowest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = HostId> {
+        let words = self.words.iter().enumerate().filter(|(_, word)| **word != 0);
+        words.flat_map(|(at, word)| {
+            let without_lowest = |rest: &u64| Some(rest & rest.wrapping_sub(1));
+            let rests = std::iter::successors(Some(*word), without_lowest);
+            let bits = rests.take_while(|rest| *rest != 0).map(u64::trailing_zeros);
+            bits.map(move |bit| HostId((at * 64) as u32 + bit))
+        })
+    }
+
     /// The host with `n` lower ones in the set.
     pub(crate) fn nth(&self, mut n: usize) -> Option<HostId> {
         for (at, word) in self.words.iter().enumerate() {
@@ -86,6 +97,7 @@ mod tests {
                 prop_assert_eq!(set.nth(n), Some(*host));
             }
             prop_assert_eq!(set.nth(expected.len()), None);
+            prop_assert!(set.iter().eq(expected.iter().copied()));
         }
     }
 }

@@ -25,6 +25,8 @@ pub struct Ask {
 pub(crate) struct Run {
     pub(crate) job: JobId,
     pub(crate) grant: Grant,
+    /// When it was given them, seconds.
+    pub(crate) since_s: f64,
     /// Its GPUs are given back for now, within a plan.
     pub(crate) suspended: bool,
     /// Number of the plan that started it.
@@ -42,6 +44,7 @@ pub struct Jobs {
     shape: Vec<ShapeId>,
     submit_s: Vec<f64>,
     progress: Vec<Progress>,
+    held_s: Vec<f64>,
     priority: Vec<i32>,
     tenant: Vec<u32>,
     slot: Vec<u32>,
@@ -51,7 +54,7 @@ pub struct Jobs {
 impl Jobs {
     /// Bytes that each job takes here, the list of running ones left out.
     pub const BYTES_PER_JOB: usize = size_of::<ShapeId>()
-        + size_of::<f64>()
+        + 2 * size_of::<f64>()
         + size_of::<Progress>()
         + size_of::<i32>()
         + 2 * size_of::<u32>();
@@ -81,7 +84,12 @@ impl Jobs {
         self.shape[job.index()]
     }
 
-    /// GPUs of a job.
+    /// GPUs of a job, a share being a part of one.
+    pub fn size_gpus(&self, job: JobId) -> f64 {
+        self.shape(self.shape_of(job)).size_gpus()
+    }
+
+    /// GPUs of a job; a share counts as one.
     pub fn gpus(&self, job: JobId) -> usize {
         self.shape(self.shape_of(job)).gpus()
     }
@@ -94,6 +102,13 @@ impl Jobs {
     /// How far it is, as far as the estimate tells.
     pub fn progress(&self, job: JobId) -> &Progress {
         &self.progress[job.index()]
+    }
+
+    /// How long it has held its GPUs until `now_s`, all runs together, seconds. That is its attained service, at whatever
+    /// rate it worked; times its GPUs it is in GPU-seconds.
+    pub fn held_s(&self, job: JobId, now_s: f64) -> f64 {
+        let running = self.run(job).map_or(0.0, |run| now_s - run.since_s);
+        self.held_s[job.index()] + running
     }
 
     /// Its priority.
@@ -126,6 +141,7 @@ impl Jobs {
         self.shape.push(shape);
         self.submit_s.push(now_s);
         self.progress.push(Progress::new(ask.estimate_s));
+        self.held_s.push(0.0);
         self.priority.push(ask.priority);
         self.tenant.push(ask.tenant);
         self.slot.push(NONE);
@@ -144,7 +160,7 @@ impl Jobs {
     pub(crate) fn start(&mut self, now_s: f64, job: JobId, grant: Grant, plan: u64) {
         self.progress[job.index()].start(now_s);
         self.slot[job.index()] = self.running.len() as u32;
-        self.running.push(Run { job, grant, suspended: false, plan });
+        self.running.push(Run { job, grant, since_s: now_s, suspended: false, plan });
     }
 
     pub(crate) fn set_rate(&mut self, now_s: f64, job: JobId, rate: f64) {
@@ -167,6 +183,7 @@ impl Jobs {
         let slot = std::mem::replace(&mut self.slot[job.index()], NONE);
         self.progress[job.index()].set_rate(now_s, 0.0);
         let run = self.running.swap_remove(slot as usize);
+        self.held_s[job.index()] += now_s - run.since_s;
         if let Some(moved) = self.running.get(slot as usize) {
             self.slot[moved.job.index()] = slot;
         }

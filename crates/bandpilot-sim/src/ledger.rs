@@ -11,10 +11,12 @@ use crate::shape::Hosts;
 /// The grants of running jobs.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    capacity: usize,
-    busy: usize,
+    capacity_milli: usize,
+    busy_milli: usize,
     healthy: Vec<GpuMask>,
     free: Vec<GpuMask>,
+    /// Thousandths taken of shared GPUs; only looked up.
+    shared: FxHashMap<(HostId, usize), u16>,
     /// Never iterated without sorting.
     held: FxHashMap<JobId, Grant>,
 }
@@ -24,8 +26,9 @@ impl Ledger {
         let healthy = (0..hosts.len() as u32).map(|host| hosts.healthy(HostId(host)));
         let healthy: Vec<GpuMask> = healthy.collect();
         Self {
-            capacity: hosts.gpus(),
-            busy: 0,
+            capacity_milli: 1000 * hosts.gpus(),
+            busy_milli: 0,
+            shared: FxHashMap::default(),
             free: healthy.clone(),
             healthy,
             held: FxHashMap::default(),
@@ -37,21 +40,23 @@ impl Ledger {
     pub(crate) fn victims(&self, host: HostId) -> Vec<JobId> {
         let holds = |grant: &Grant| match grant {
             Grant::Gpus(placement) => !placement.on(host).is_empty(),
-            Grant::Count(_) => false,
+            Grant::Share { host: of, .. } => *of == host,
+            Grant::Count(_) | Grant::Part(_) => false,
         };
         let mut there: Vec<JobId> =
             self.held.iter().filter(|(_, grant)| holds(grant)).map(|(job, _)| *job).collect();
         there.sort_unstable();
-        let left = self.capacity - self.healthy[host.index()].count();
-        let counted = self.held.iter().filter(|(_, grant)| matches!(grant, Grant::Count(_)));
+        let left = self.capacity_milli - 1000 * self.healthy[host.index()].count();
+        let is_counted = |grant: &Grant| matches!(grant, Grant::Count(_) | Grant::Part(_));
+        let counted = self.held.iter().filter(|(_, grant)| is_counted(grant));
         let mut counted: Vec<(JobId, usize)> =
-            counted.map(|(job, grant)| (*job, grant.gpus())).collect();
+            counted.map(|(job, grant)| (*job, grant.total_milli())).collect();
         counted.sort_unstable();
-        let mut busy: usize = counted.iter().map(|(_, gpus)| gpus).sum();
+        let mut busy: usize = counted.iter().map(|(_, milli)| milli).sum();
         while busy > left
-            && let Some((job, gpus)) = counted.pop()
+            && let Some((job, milli)) = counted.pop()
         {
-            busy -= gpus;
+            busy -= milli;
             there.push(job);
         }
         there
@@ -59,59 +64,104 @@ impl Ledger {
 
     /// A host goes; nobody holds its GPUs any more.
     pub(crate) fn host_down(&mut self, host: HostId) {
-        self.capacity -= self.healthy[host.index()].count();
+        self.capacity_milli -= 1000 * self.healthy[host.index()].count();
         self.free[host.index()] = GpuMask::EMPTY;
     }
 
     /// A host is back.
     pub(crate) fn host_up(&mut self, host: HostId) {
-        self.capacity += self.healthy[host.index()].count();
+        self.capacity_milli += 1000 * self.healthy[host.index()].count();
         self.free[host.index()] = self.healthy[host.index()];
     }
 
-    pub(crate) fn capacity(&self) -> usize {
-        self.capacity
+    /// GPUs that there are.
+    pub(crate) fn capacity(&self) -> f64 {
+        self.capacity_milli as f64 / 1000.0
     }
 
-    pub(crate) fn busy(&self) -> usize {
-        self.busy
+    /// GPUs that are held, shares as parts.
+    pub(crate) fn busy(&self) -> f64 {
+        self.busy_milli as f64 / 1000.0
+    }
+
+    /// Thousandths that nobody holds.
+    pub(crate) fn idle_milli(&self) -> usize {
+        self.capacity_milli - self.busy_milli
     }
 
     pub(crate) fn running(&self) -> usize {
         self.held.len()
     }
 
-    pub(crate) fn claim(&mut self, job: JobId, grant: Grant, asked: usize) -> Result<(), Broken> {
-        if grant.gpus() != asked {
-            return Err(Broken::OtherCount { job: job.0, asked, given: grant.gpus() });
+    pub(crate) fn claim(
+        &mut self,
+        job: JobId,
+        grant: Grant,
+        asked_milli: usize,
+    ) -> Result<(), Broken> {
+        let given_milli = grant.total_milli();
+        if given_milli != asked_milli {
+            return Err(Broken::OtherCount { job: job.0, asked_milli, given_milli });
         }
-        self.busy += asked;
-        if self.busy > self.capacity {
-            return Err(Broken::TooMany { busy: self.busy, capacity: self.capacity });
+        self.busy_milli += asked_milli;
+        if self.busy_milli > self.capacity_milli {
+            let (busy, capacity) = (self.busy(), self.capacity());
+            return Err(Broken::TooMany { busy, capacity });
         }
-        if let Grant::Gpus(placement) = &grant {
-            for (host, mask) in placement.shares() {
-                let free = self.free.get_mut(host.index()).ok_or(Broken::Twice { job: job.0 })?;
-                if !mask.is_subset_of(*free) {
-                    return Err(Broken::Twice { job: job.0 });
+        let twice = Broken::Twice { job: job.0 };
+        match &grant {
+            Grant::Gpus(placement) => {
+                for (host, mask) in placement.shares() {
+                    let free = self.free.get_mut(host.index()).ok_or_else(|| twice.clone())?;
+                    if !mask.is_subset_of(*free) {
+                        return Err(twice);
+                    }
+                    *free = free.without(*mask);
                 }
-                *free = free.without(*mask);
             }
+            Grant::Share { host, gpu, milli } => self.claim_share(job, (*host, *gpu), *milli)?,
+            Grant::Count(_) | Grant::Part(_) => {}
         }
         match self.held.insert(job, grant) {
             None => Ok(()),
-            Some(_) => Err(Broken::Twice { job: job.0 }),
+            Some(_) => Err(twice),
         }
+    }
+
+    fn claim_share(&mut self, job: JobId, at: (HostId, usize), milli: u16) -> Result<(), Broken> {
+        if let Some(taken) = self.shared.get_mut(&at) {
+            *taken += milli;
+            let milli = *taken;
+            return if milli > 1000 { Err(Broken::Overfull { job: job.0, milli }) } else { Ok(()) };
+        }
+        let free = self.free.get_mut(at.0.index());
+        let free = free.filter(|free| free.contains(at.1)).ok_or(Broken::Twice { job: job.0 })?;
+        *free = free.without(GpuMask::single(at.1));
+        self.shared.insert(at, milli);
+        Ok(())
     }
 
     pub(crate) fn release(&mut self, job: JobId) -> Result<Grant, Broken> {
         let grant = self.held.remove(&job).ok_or(Broken::NotRunning { job: job.0 })?;
-        self.busy -= grant.gpus();
-        if let Grant::Gpus(placement) = &grant {
-            for (host, mask) in placement.shares() {
-                let free = &mut self.free[host.index()];
-                *free = free.union(*mask);
+        self.busy_milli -= grant.total_milli();
+        match &grant {
+            Grant::Gpus(placement) => {
+                for (host, mask) in placement.shares() {
+                    let free = &mut self.free[host.index()];
+                    *free = free.union(*mask);
+                }
             }
+            Grant::Share { host, gpu, milli } => {
+                let left = self.shared.get(&(*host, *gpu)).map_or(0, |taken| taken - milli);
+                if left > 0 {
+                    self.shared.insert((*host, *gpu), left);
+                } else {
+                    self.shared.remove(&(*host, *gpu));
+                    let free = &mut self.free[host.index()];
+                    *free = free.union(GpuMask::single(*gpu));
+                }
+            }
+            Grant::Count(_) | Grant::Part(_) => {}
         }
         Ok(grant)
     }

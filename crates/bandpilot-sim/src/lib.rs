@@ -41,6 +41,7 @@ mod workload;
 mod world;
 
 pub mod bootstrap;
+pub mod fill;
 pub mod orders;
 pub mod placements;
 pub mod policy;

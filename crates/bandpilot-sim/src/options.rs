@@ -43,11 +43,13 @@ pub struct Options {
     pub costs: Costs,
     /// How often hosts and links fail.
     pub faults: FaultRates,
-    /// `las`: attained service at which a job sinks to the next queue, GPU-seconds, ascending.
+    /// `las`: attained service at which a job sinks to the next level, GPU-seconds, ascending. The default is what the public
+    /// simulator of Tiresias runs with: three queues, so of its three thresholds (3,250, 7,200, 18,000) the first two count.
     pub las_thresholds_gpu_s: Vec<f64>,
     /// `priority`: waiting so long raises a job by one level, seconds; infinite for never.
     pub aging_s: f64,
-    /// `two-stage`: a job that has run so long goes to the second stage, seconds; `None` to choose by the workload.
+    /// `two-stage`: a job that has run so long goes to the second stage, seconds; infinite for never, `None` to choose by the
+    /// durations in the workload ([`best_theta_s`](crate::orders::best_theta_s)).
     pub two_stage_theta_s: Option<f64>,
     /// `repack`: time from one round to the next, seconds.
     pub round_s: f64,
@@ -60,7 +62,7 @@ impl Default for Options {
         Self {
             costs: Costs::default(),
             faults: FaultRates::default(),
-            las_thresholds_gpu_s: vec![3_250.0, 7_200.0, 18_000.0],
+            las_thresholds_gpu_s: vec![3_250.0, 7_200.0],
             aging_s: 86_400.0,
             two_stage_theta_s: None,
             round_s: 360.0,

@@ -19,19 +19,27 @@ pub enum Broken {
     #[error("{busy} of {capacity} GPUs are held")]
     TooMany {
         /// GPUs held.
-        busy: usize,
+        busy: f64,
         /// GPUs that there are.
-        capacity: usize,
+        capacity: f64,
     },
-    /// Another number of GPUs than the job asks for.
-    #[error("job {job} asks for {asked} GPUs and was given {given}")]
+    /// Another number or share of GPUs than the job asks for.
+    #[error("job {job} asks for {asked_milli} thousandths of a GPU and was given {given_milli}")]
     OtherCount {
         /// The job.
         job: u32,
         /// What it asks for.
-        asked: usize,
+        asked_milli: usize,
         /// What it was given.
-        given: usize,
+        given_milli: usize,
+    },
+    /// More than a whole GPU given to those who share it.
+    #[error("with job {job} {milli} thousandths of one GPU are held")]
+    Overfull {
+        /// The job.
+        job: u32,
+        /// Thousandths held.
+        milli: u16,
     },
     /// A job stopped that does not run, or started that is done.
     #[error("job {job} does not run, or is done")]

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::orders::{By, Easy, Order, Skip, Srtf, Strict};
-use crate::placements::{BestFit, Counting, FewestHosts, FirstFit, PlacementRule, Random};
+use crate::orders::{By, Easy, Las, Order, Skip, Srtf, Strict, TwoStage, theta_of_s};
+use crate::placements::{BestFit, Counting, FewestHosts, Fgd, FirstFit, PlacementRule, Random};
 use crate::scheduler::Scheduler;
 use crate::setting::Setting;
 
@@ -33,7 +33,7 @@ pub struct PlacementName {
 }
 
 /// All queue orders.
-pub const ORDERS: [OrderName; 6] = [
+pub const ORDERS: [OrderName; 9] = [
     OrderName {
         name: "fifo",
         summary: "in order of arrival, the first one blocks",
@@ -70,10 +70,34 @@ pub const ORDERS: [OrderName; 6] = [
         seeded: false,
         make: |_| Box::<Easy>::default(),
     },
+    OrderName {
+        name: "las",
+        summary: "least attained GPU time first, in levels, with preemption (Tiresias)",
+        seeded: false,
+        make: |setting| Box::new(Las::new(&setting.options.las_thresholds_gpu_s)),
+    },
+    OrderName {
+        name: "two-stage",
+        summary: "jobs that have run for long give way to the others, each in order of arrival",
+        seeded: false,
+        make: |setting| {
+            let by_workload = || theta_of_s(setting.workload, setting.hosts.gpus());
+            Box::new(TwoStage::new(setting.options.two_stage_theta_s.unwrap_or_else(by_workload)))
+        },
+    },
+    OrderName {
+        name: "priority",
+        summary: "by priority plus age, the first one blocks",
+        seeded: false,
+        make: |setting| {
+            let aging_s = setting.options.aging_s;
+            Box::new(Strict::new(By::Priority { aging_s }))
+        },
+    },
 ];
 
 /// All placement rules.
-pub const PLACEMENTS: [PlacementName; 6] = [
+pub const PLACEMENTS: [PlacementName; 7] = [
     PlacementName {
         name: "counting",
         summary: "only the number of idle GPUs counts",
@@ -103,6 +127,12 @@ pub const PLACEMENTS: [PlacementName; 6] = [
         summary: "the fewest hosts, split over what is left where need be",
         seeded: false,
         make: |_| Some(Box::new(FewestHosts::compact())),
+    },
+    PlacementName {
+        name: "fgd",
+        summary: "where fragmentation for the mix of the trace falls the most (FGD, ATC'23)",
+        seeded: false,
+        make: |setting| Some(Box::new(Fgd::new(setting.workload))),
     },
     PlacementName {
         name: "random",

@@ -9,7 +9,7 @@ use crate::idle::{Grant, Idle};
 use crate::ids::{JobId, ShapeId};
 use crate::jobs::{Ask, Jobs};
 use crate::orders::Order;
-use crate::placements::{PlacementRule, Room};
+use crate::placements::{self, PlacementRule, Room};
 use crate::shape::Hosts;
 
 /// What happened.
@@ -287,7 +287,7 @@ impl<'a> Scheduler<'a> {
         while self.possible.len() <= shape.index() {
             let asked = *self.jobs.shape(ShapeId(self.possible.len() as u32));
             let room = Room { hosts: &self.hosts, idle: &mut self.all, jobs: &self.jobs };
-            let fits = asked.gpus() <= room.idle.total() && self.rule.fits(&asked, &room);
+            let fits = placements::fits(&*self.rule, &asked, &room);
             self.possible.push(fits);
         }
         self.possible[shape.index()]

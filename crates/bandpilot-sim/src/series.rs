@@ -49,9 +49,11 @@ impl Track {
         self.sums[BINS / 2..].fill(0.0);
     }
 
-    fn means(&self, bin_s: f64, end_s: f64) -> Vec<f64> {
+    /// Means over the bins, divided by `unit`.
+    fn means(&self, bin_s: f64, end_s: f64, unit: f64) -> Vec<f64> {
         let filled = ((end_s / bin_s).ceil() as usize).min(BINS);
-        let mean = |(bin, sum): (usize, &f64)| sum / (end_s - bin as f64 * bin_s).min(bin_s);
+        let width_s = |bin: usize| (end_s - bin as f64 * bin_s).min(bin_s);
+        let mean = |(bin, sum): (usize, &f64)| sum / unit / width_s(bin);
         self.sums[..filled].iter().enumerate().map(mean).collect()
     }
 }
@@ -64,10 +66,12 @@ pub struct Recorder {
     start_s: Option<f64>,
     bin_s: f64,
     end_s: f64,
+    // Thousandths of GPUs; whole numbers, so that sums are exact.
     held: Track,
-    waiting: Track,
     waited_for: Track,
     rows: Vec<Track>,
+    /// Jobs.
+    waiting: Track,
     row_gpus: Vec<usize>,
     hosts: usize,
     /// A grant without hosts was given: what the rows show is not all.
@@ -101,11 +105,11 @@ impl Recorder {
         host.index() * self.rows.len() / self.hosts
     }
 
-    /// Jobs were added to those that wait, or taken from them (below 0).
-    pub fn waits(&mut self, now_s: f64, jobs: i32, gpus: i64) {
+    /// Jobs were added to those that wait, or taken from them (below 0), of so many thousandths of a GPU.
+    pub fn waits(&mut self, now_s: f64, jobs: i32, milli: i64) {
         let now_s = self.reach(now_s);
         for (track, change) in
-            [(&mut self.waiting, f64::from(jobs)), (&mut self.waited_for, gpus as f64)]
+            [(&mut self.waiting, f64::from(jobs)), (&mut self.waited_for, milli as f64)]
         {
             track.book(now_s, self.bin_s);
             track.now += change;
@@ -125,17 +129,24 @@ impl Recorder {
     fn change(&mut self, now_s: f64, grant: &Grant, sign: f64) {
         let now_s = self.reach(now_s);
         self.held.book(now_s, self.bin_s);
-        self.held.now += sign * grant.gpus() as f64;
+        self.held.now += sign * grant.total_milli() as f64;
         match grant {
-            Grant::Count(_) => self.counted = true,
+            Grant::Count(_) | Grant::Part(_) => self.counted = true,
+            Grant::Share { host, milli, .. } => {
+                self.change_row(now_s, *host, sign * f64::from(*milli));
+            }
             Grant::Gpus(placement) => {
                 for (host, mask) in placement.shares() {
-                    let row = self.row(*host);
-                    self.rows[row].book(now_s, self.bin_s);
-                    self.rows[row].now += sign * mask.count() as f64;
+                    self.change_row(now_s, *host, sign * 1000.0 * mask.count() as f64);
                 }
             }
         }
+    }
+
+    fn change_row(&mut self, now_s: f64, host: HostId, change: f64) {
+        let row = self.row(host);
+        self.rows[row].book(now_s, self.bin_s);
+        self.rows[row].now += change;
     }
 
     /// Makes the bins reach as far as now; gives the time since the start.
@@ -157,19 +168,19 @@ impl Recorder {
     pub fn finish(mut self) -> Series {
         let (bin_s, end_s) = (self.bin_s, self.end_s);
         self.tracks().for_each(|track| track.book(end_s, bin_s));
-        let means = |track: &Track| track.means(bin_s, end_s);
+        let gpus = |track: &Track| track.means(bin_s, end_s, 1000.0);
         let rows = self.rows.iter().zip(&self.row_gpus);
-        let share = |(track, gpus): (&Track, &usize)| {
+        let share = |(track, all): (&Track, &usize)| {
             // A row of hosts without a healthy GPU is never held.
-            means(track).into_iter().map(|held| held / (*gpus).max(1) as f64).collect()
+            gpus(track).into_iter().map(|held| held / (*all).max(1) as f64).collect()
         };
         Series {
             start_s: self.start_s.unwrap_or(0.0),
             span_s: end_s,
             bin_s,
-            held: means(&self.held),
-            waiting: means(&self.waiting),
-            waited_for: means(&self.waited_for),
+            held: gpus(&self.held),
+            waiting: self.waiting.means(bin_s, end_s, 1.0),
+            waited_for: gpus(&self.waited_for),
             hosts: if self.counted { Vec::new() } else { rows.map(share).collect() },
         }
     }
@@ -184,7 +195,7 @@ pub struct Series {
     pub span_s: f64,
     /// Width of a bin, seconds.
     pub bin_s: f64,
-    /// GPUs held, one entry a bin.
+    /// GPUs held, one entry a bin; a share of one counts as a part.
     pub held: Vec<f64>,
     /// Jobs that wait.
     pub waiting: Vec<f64>,
@@ -243,7 +254,7 @@ mod tests {
                 } else if let Some((host, gpus)) = running.pop() {
                     recorder.gives(now_s, &on(host, gpus));
                     jobs += 1;
-                    recorder.waits(now_s, 1, 4);
+                    recorder.waits(now_s, 1, 4000);
                 } else {
                     recorder.waits(now_s, 0, 0);
                 }
@@ -277,8 +288,10 @@ mod tests {
         let hosts = hosts(401);
         let mut recorder = Recorder::new(&hosts);
         recorder.takes(5.0, &on(0, 4));
-        recorder.takes(5.0, &on(400, 6));
-        recorder.waits(7.0, 1, 1);
+        recorder.takes(5.0, &on(400, 5));
+        recorder.takes(5.0, &Grant::Share { host: HostId(400), gpu: 6, milli: 250 });
+        recorder.takes(5.0, &Grant::Share { host: HostId(400), gpu: 6, milli: 750 });
+        recorder.waits(7.0, 1, 1000);
         let series = recorder.clone().finish();
         assert_eq!(series.hosts.len(), MAX_HOST_ROWS);
         // The first row has three hosts (0, 1 and 2 of 401), the last one two.

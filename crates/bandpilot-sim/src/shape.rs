@@ -14,6 +14,17 @@ impl ModelSet {
     pub const fn has(self, model: usize) -> bool {
         model < 64 && self.0 >> model & 1 == 1
     }
+
+    /// The models that a word stands for: any if it is empty, else those of that name without regard to case; `|` stands
+    /// between alternatives.
+    pub fn named(word: &str, models: &[String]) -> Self {
+        if word.is_empty() {
+            return Self::ANY;
+        }
+        let named = |name: &String| word.split('|').any(|w| w.trim().eq_ignore_ascii_case(name));
+        let bits = models.iter().enumerate().filter(|(_, name)| named(name));
+        Self(bits.fold(0, |set, (at, _)| set | 1 << at))
+    }
 }
 
 /// GPUs that a job asks for, in instances that must each stay inside one host.
@@ -29,6 +40,8 @@ pub struct Shape {
     pub stated: bool,
     /// Models that will do.
     pub models: ModelSet,
+    /// Thousandths of each GPU: 1000, or less for a job that shares a single one.
+    pub milli: u16,
 }
 
 impl Shape {
@@ -52,7 +65,18 @@ impl Shape {
             rest_gpus: gpus % instance_gpus,
             stated: true,
             models: ModelSet::ANY,
+            milli: 1000,
         }
+    }
+
+    /// A job that takes so many thousandths (1 to 999) of one GPU.
+    ///
+    /// ```
+    /// let shape = bandpilot_sim::Shape::of_share(250);
+    /// assert_eq!((shape.gpus(), shape.total_milli(), shape.size_gpus()), (1, 250, 0.25));
+    /// ```
+    pub fn of_share(milli: u16) -> Self {
+        Self { milli: milli.clamp(1, 999), ..Self::of_total(1, 1) }
     }
 
     /// The same, on these models only.
@@ -62,7 +86,22 @@ impl Shape {
         self
     }
 
-    /// GPUs over all instances.
+    /// True if it takes a part of one GPU.
+    pub const fn shares(&self) -> bool {
+        self.milli < 1000
+    }
+
+    /// Thousandths of a GPU over all instances.
+    pub const fn total_milli(&self) -> usize {
+        self.gpus() * self.milli as usize
+    }
+
+    /// GPUs over all instances, a share being a part of one.
+    pub fn size_gpus(&self) -> f64 {
+        self.total_milli() as f64 / 1000.0
+    }
+
+    /// GPUs over all instances; a share counts as one.
     pub const fn gpus(&self) -> usize {
         self.instance_gpus as usize * self.instances as usize + self.rest_gpus as usize
     }
@@ -156,11 +195,6 @@ impl Hosts {
     /// The models that a word stands for: any if it is empty, else those of that name without regard to case; `|` stands
     /// between alternatives.
     pub fn models_named(&self, word: &str) -> ModelSet {
-        if word.is_empty() {
-            return ModelSet::ANY;
-        }
-        let named = |name: &String| word.split('|').any(|w| w.trim().eq_ignore_ascii_case(name));
-        let bits = self.models.iter().enumerate().filter(|(_, name)| named(name));
-        ModelSet(bits.fold(0, |set, (at, _)| set | 1 << at))
+        ModelSet::named(word, &self.models)
     }
 }

@@ -5,8 +5,8 @@ use crate::series::Recorder;
 
 /// Is told what happens in a run and may end it. Nothing that is simulated depends on it.
 pub trait Watcher {
-    /// Jobs were added to those that wait, or taken from them (below 0); of so many GPUs.
-    fn waits(&mut self, _now_s: f64, _jobs: i32, _gpus: i64) {}
+    /// Jobs were added to those that wait, or taken from them (below 0); of so many thousandths of a GPU.
+    fn waits(&mut self, _now_s: f64, _jobs: i32, _milli: i64) {}
 
     /// A job was given its GPUs.
     fn takes(&mut self, _now_s: f64, _grant: &Grant) {}
@@ -27,8 +27,8 @@ pub trait Watcher {
 impl Watcher for () {}
 
 impl Watcher for Recorder {
-    fn waits(&mut self, now_s: f64, jobs: i32, gpus: i64) {
-        self.waits(now_s, jobs, gpus);
+    fn waits(&mut self, now_s: f64, jobs: i32, milli: i64) {
+        self.waits(now_s, jobs, milli);
     }
 
     fn takes(&mut self, now_s: f64, grant: &Grant) {

@@ -24,7 +24,7 @@ struct Job {
 pub struct LeftOut {
     /// Jobs without a GPU: they wait for nothing that is looked at here.
     pub without_gpus: usize,
-    /// Jobs that share a GPU: each is given a whole one.
+    /// Jobs that ask for parts of several GPUs: each is given whole ones.
     pub shared_gpus: usize,
     /// Jobs that ask for a GPU model where the cluster does not say which it has: any will do.
     pub model_unknown: usize,
@@ -57,7 +57,7 @@ impl Workload {
                 workload.left_out.without_gpus += 1;
                 continue;
             }
-            workload.left_out.shared_gpus += usize::from(job.gpu_milli < 1000);
+            workload.left_out.shared_gpus += usize::from(job.gpu_milli < 1000 && job.gpus > 1);
             let mut accepted = models.get(&job.gpu_type).copied().unwrap_or(ModelSet::ANY);
             if accepted != ModelSet::ANY && !hosts.models_known() {
                 workload.left_out.model_unknown += 1;
@@ -126,6 +126,7 @@ impl Workload {
 
 fn shape(job: &TraceJob, models: ModelSet, hosts: &Hosts) -> Shape {
     let shape = match job.gpus_per_instance {
+        _ if job.gpus == 1 && job.gpu_milli < 1000 => Shape::of_share(job.gpu_milli),
         Some(size) => Shape::of_instances(job.gpus, size),
         // No host of such a model: the job is refused whatever its instances are.
         None => Shape::of_total(job.gpus, hosts.largest(models).max(1)),

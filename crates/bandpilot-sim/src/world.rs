@@ -203,8 +203,9 @@ impl World<'_> {
         }
         self.change_paces()?;
         let head = self.scheduler.head();
-        let idle = self.ledger.capacity() - self.ledger.busy();
-        self.head_blocked = head.is_some_and(|job| self.workload.shape(job).gpus() <= idle);
+        let idle_milli = self.ledger.idle_milli();
+        self.head_blocked =
+            head.is_some_and(|job| self.workload.shape(job).total_milli() <= idle_milli);
         Ok(())
     }
 
@@ -213,8 +214,8 @@ impl World<'_> {
         let passed_s = now_s - self.now_s;
         if self.scheduler.waiting() > 0 {
             self.totals.queued_s += passed_s;
-            self.totals.busy_queued_gpu_s += passed_s * self.ledger.busy() as f64;
-            self.totals.all_queued_gpu_s += passed_s * self.ledger.capacity() as f64;
+            self.totals.busy_queued_gpu_s += passed_s * self.ledger.busy();
+            self.totals.all_queued_gpu_s += passed_s * self.ledger.capacity();
         }
         if self.head_blocked {
             self.totals.head_blocked_s += passed_s;
@@ -261,7 +262,7 @@ impl World<'_> {
             if self.costs.checkpoint_s > 0.0 { done_s % self.costs.checkpoint_s } else { 0.0 };
         truth.progress.lose(lost_s);
         truth.faults += 1;
-        self.totals.lost_gpu_s += lost_s * self.workload.shape(job).gpus() as f64;
+        self.totals.lost_gpu_s += lost_s * self.workload.shape(job).size_gpus();
         self.events.push(Event::Fail { job, lost_s });
         Ok(())
     }
@@ -316,13 +317,14 @@ impl World<'_> {
             (false, false) => 0.0,
         };
         let hosts = match &grant {
-            Grant::Count(_) => 0,
+            Grant::Count(_) | Grant::Part(_) => 0,
+            Grant::Share { .. } => 1,
             Grant::Gpus(placement) => placement.hosts() as u32,
         };
         self.waits(job, -1);
         self.watcher.takes(self.now_s, &grant);
         self.speed.started(job, &grant, self.workload);
-        self.ledger.claim(job, grant, self.workload.shape(job).gpus())?;
+        self.ledger.claim(job, grant, self.workload.shape(job).total_milli())?;
         let truth = &mut self.truth[job.index()];
         truth.migrations += u32::from(moves);
         truth.start(self.now_s, delay_s, hosts);
@@ -335,8 +337,8 @@ impl World<'_> {
 
     /// Tells whoever looks on of a job that waits from now on (1), or no longer (-1).
     fn waits(&mut self, job: JobId, change: i32) {
-        let gpus = i64::from(self.workload.shape(job).gpus() as u32);
-        self.watcher.waits(self.now_s, change, i64::from(change) * gpus);
+        let milli = self.workload.shape(job).total_milli().cast_signed() as i64;
+        self.watcher.waits(self.now_s, change, i64::from(change) * milli);
     }
 
     /// Takes its GPUs from a job, because it is done, preempted or taken down.
@@ -350,7 +352,7 @@ impl World<'_> {
     }
 
     fn book(&mut self, job: JobId, done_s: f64) {
-        self.totals.work_gpu_s += done_s * self.workload.shape(job).gpus() as f64;
+        self.totals.work_gpu_s += done_s * self.workload.shape(job).size_gpus();
     }
 
     fn expect_end(&mut self, job: JobId) {
@@ -391,7 +393,7 @@ impl World<'_> {
         }
         let done = |at: &usize| self.truth[*at].is_done();
         let work = |at: usize| {
-            self.truth[at].progress.work_s() * self.workload.shape(JobId(at as u32)).gpus() as f64
+            self.truth[at].progress.work_s() * self.workload.shape(JobId(at as u32)).size_gpus()
         };
         let asked: f64 = (0..self.truth.len()).filter(done).map(work).sum();
         let asked = asked + self.totals.lost_gpu_s;

@@ -2,6 +2,7 @@
 
 mod conditions;
 mod kept;
+mod orders;
 mod request;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use clap_complete::Shell;
 
 pub use conditions::Conditions;
 pub use kept::{Kept, Seeds};
+use orders::OrderNumbers;
 use request::{DISPATCH_EXAMPLES, EXPLAIN_EXAMPLES, collective};
 pub use request::{Dispatch, Explain, Files};
 
@@ -38,16 +40,32 @@ Queue orders:
   sjf-skip    shortest first, whoever fits starts
   srtf        least work left first, with preemption
   easy        EASY backfill: others may overtake the first one if they do not delay it
+  las         least attained GPU time first, in levels, with preemption (Tiresias)
+  two-stage   jobs that have run for long give way to the others, each in order of arrival
+  priority    by priority plus age, the first one blocks
 Placements:
   counting    only the number of idle GPUs counts
   first-fit   the first host with enough idle GPUs
   best-fit    the host with the fewest idle GPUs that are enough
   packed      the fewest hosts, instances stay whole
   compact     the fewest hosts, split over what is left where need be
+  fgd         where fragmentation for the mix of the trace falls the most (FGD, ATC'23)
   random      any host with enough idle GPUs
 
 Policies run side by side; results do not depend on the number of threads. The exit code is 6 if rows of
 the trace are wrong or jobs fit on no idle cluster: the figures are of the others.";
+
+const FILL_EXAMPLES: &str = "Examples:
+  bandpilot fill --nodes openb_node_list_gpu_node.csv.gz --pods openb_pod_list_default.csv.gz
+  bandpilot fill --nodes nodes.csv --pods pods.csv --policy fgd --to 110 --seeds 1,5,7-9 --json
+
+Policies:
+  fgd       the node and GPU where fragmentation falls the most (FGD, ATC'23)
+  best-fit  the node with the least CPU and GPU left
+  random    any node that the pod fits on
+
+Pods arrive one by one and never leave; one that fits nowhere is dropped. Runs go side by side; results do
+not depend on the number of threads. The exit code is 6 if rows of a list are wrong: they are left out.";
 
 /// Picks concrete GPUs for jobs by the bandwidth they will get.
 #[derive(Debug, Parser)]
@@ -82,6 +100,9 @@ pub enum Command {
     /// Play a trace of jobs against scheduling policies: which one is best?
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(Simulate),
+    /// Fill a cluster with pods that share GPUs or take whole ones: how much of it can be allocated?
+    #[command(after_help = FILL_EXAMPLES)]
+    Fill(Fill),
     /// Look at cluster files
     #[command(subcommand)]
     Cluster(Cluster),
@@ -316,7 +337,34 @@ pub struct Simulate {
     #[arg(long, value_name = "N", conflicts_with = "seed")]
     pub seeds: Option<Seeds>,
     #[command(flatten)]
+    pub orders: OrderNumbers,
+    #[command(flatten)]
     pub conditions: Conditions,
     #[command(flatten)]
     pub kept: Kept,
+}
+
+/// `bandpilot fill`
+#[derive(Debug, Args)]
+pub struct Fill {
+    /// List of nodes: CSV with `sn,cpu_milli,memory_mib,gpu,model` (also .gz); - for stdin
+    #[arg(long, value_name = "FILE")]
+    pub nodes: PathBuf,
+    /// List of pods: CSV with `name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec` (also .gz); - for stdin
+    #[arg(long, value_name = "FILE")]
+    pub pods: PathBuf,
+    /// Policies
+    #[arg(
+        long,
+        value_name = "POLICY,..",
+        value_delimiter = ',',
+        default_value = "fgd,best-fit,random"
+    )]
+    pub policy: Vec<String>,
+    /// Demand that arrives, per cent of all GPUs
+    #[arg(long, value_name = "PCT", default_value_t = 130, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub to: u32,
+    /// Seeds of the order of pods and nodes and of random placement, for example 42-51 or 1,5,7-9
+    #[arg(long, value_name = "LIST", default_value = "42-51")]
+    pub seeds: String,
 }

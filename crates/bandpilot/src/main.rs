@@ -37,6 +37,7 @@ fn run(command: Command) -> Result<Done, Failure> {
         Command::Fit(args) => commands::fit::fit(&args),
         Command::Evaluate(args) => commands::evaluate::evaluate(&args),
         Command::Simulate(args) => commands::simulate::simulate(&args),
+        Command::Fill(args) => commands::fill::fill(&args),
         Command::Cluster(Cluster::Show(args)) => commands::cluster::show(&args),
         Command::Cluster(Cluster::Check(args)) => commands::cluster::check(&args),
         Command::Cluster(Cluster::Import(args)) => commands::cluster_import::cluster_import(&args),

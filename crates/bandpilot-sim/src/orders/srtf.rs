@@ -1,6 +1,7 @@
 //! Shortest remaining time first, with preemption.
 
 use super::queue::Queue;
+use super::sweep::{Skipping, Sweep};
 use super::{By, Order};
 use crate::desk::Desk;
 use crate::ids::{JobId, ShapeId, key};
@@ -16,57 +17,7 @@ use crate::jobs::Jobs;
 pub struct Srtf {
     queue: Queue,
     shapes: Vec<ShapeId>,
-    /// Work left and id of the running jobs, sorted.
-    running: Vec<(u64, JobId)>,
-    lost: Vec<JobId>,
-}
-
-/// Where a plan is in the list of running jobs.
-struct Cursor {
-    /// Those before have had their turn.
-    at: usize,
-    /// Those from here on are suspended, unless they have had their turn.
-    tail: usize,
-    /// GPUs of those between.
-    later_gpus: usize,
-}
-
-impl Srtf {
-    /// Tries to start a job, if need be on GPUs of running jobs whose turn comes later.
-    fn start(&self, job: JobId, cursor: &mut Cursor, desk: &mut Desk<'_>) -> bool {
-        if desk.start(job) {
-            return true;
-        }
-        if desk.jobs().gpus(job) > desk.idle_gpus() + cursor.later_gpus {
-            return false;
-        }
-        let (tail, later_gpus) = (cursor.tail, cursor.later_gpus);
-        while cursor.tail > cursor.at {
-            cursor.tail -= 1;
-            let (_, last) = self.running[cursor.tail];
-            desk.suspend(last);
-            cursor.later_gpus -= desk.jobs().gpus(last);
-            if desk.start(job) {
-                return true;
-            }
-        }
-        for (_, suspended) in &self.running[cursor.tail..tail] {
-            desk.resume(*suspended);
-        }
-        (cursor.tail, cursor.later_gpus) = (tail, later_gpus);
-        false
-    }
-
-    /// The turn of the running job at the cursor.
-    fn turn(&mut self, cursor: &mut Cursor, desk: &mut Desk<'_>) {
-        let (_, job) = self.running[cursor.at];
-        cursor.at += 1;
-        if cursor.at <= cursor.tail {
-            cursor.later_gpus -= desk.jobs().gpus(job);
-        } else if !desk.resume(job) && !self.start(job, cursor, desk) {
-            self.lost.push(job);
-        }
-    }
+    sweep: Sweep,
 }
 
 impl Order for Srtf {
@@ -88,29 +39,10 @@ impl Order for Srtf {
         }
         let now_s = desk.now_s();
         let left = |job| key(desk.jobs().progress(job).left_at(now_s));
-        self.running.clear();
-        self.running.extend(desk.jobs().running().map(|(job, _)| (left(job), job)));
-        self.running.sort_unstable();
-        self.shapes.clear();
-        self.shapes.extend(self.queue.shapes());
-        let held = self.running.iter().map(|(_, job)| desk.jobs().gpus(*job)).sum();
-        let mut cursor = Cursor { at: 0, tail: self.running.len(), later_gpus: held };
-        while let Some((left, job, at)) = self.queue.first_of(&self.shapes) {
-            if self.running.get(cursor.at).is_some_and(|first| *first < (left, job)) {
-                self.turn(&mut cursor, desk);
-            } else if self.start(job, &mut cursor, desk) {
-                self.queue.pop(self.shapes[at]);
-            } else {
-                self.shapes.swap_remove(at);
-            }
-        }
-        // Nobody is left who could take GPUs from those between.
-        cursor.at = cursor.at.max(cursor.tail);
-        while cursor.at < self.running.len() {
-            self.turn(&mut cursor, desk);
-        }
-        for job in std::mem::take(&mut self.lost) {
-            self.queue.insert(key(desk.left_s(job)), job, desk.jobs());
+        self.sweep.rank(desk.jobs().running().map(|(job, _)| (left(job), job)));
+        self.sweep.run(&mut Skipping::new(&mut self.queue, &mut self.shapes), desk);
+        for (left, job) in self.sweep.lost.drain(..) {
+            self.queue.insert(left, job, desk.jobs());
         }
     }
 }

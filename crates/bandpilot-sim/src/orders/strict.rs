@@ -8,7 +8,7 @@ use crate::ids::JobId;
 use crate::jobs::Jobs;
 
 /// `fifo`: jobs start in order of arrival; while the first one does not fit nobody starts. `sjf-strict`: the same by work
-/// left, least first: a shorter job that arrives becomes the head. Nobody is preempted.
+/// left, least first: a shorter job that arrives becomes the head. `priority`: the same by priority plus age. Nobody is preempted.
 #[derive(Debug)]
 pub struct Strict {
     by: By,

@@ -2,7 +2,7 @@
 
 use bandpilot_core::{GpuMask, HostId, Placement};
 
-use super::{PlacementRule, Room};
+use super::{PlacementRule, Room, shares};
 use crate::idle::{Grant, Idle};
 use crate::ids::JobId;
 use crate::shape::{ModelSet, Shape};
@@ -60,7 +60,7 @@ pub(super) fn tightest(idle: &Idle, models: ModelSet, least: usize) -> Option<Ho
 }
 
 /// `first-fit`: instance by instance, full ones first, the first host in the order of the cluster that has enough idle GPUs; on
-/// it those with the lowest indexes. On hosts of one size `fifo/first-fit` gives the digits of the consolidated ("yarn") placement of the
+/// it those with the lowest indexes; for a share the first shared GPU with room, else the first idle one. On hosts of one size `fifo/first-fit` gives the digits of the consolidated ("yarn") placement of the
 /// Tiresias simulator.
 #[derive(Debug, Default)]
 pub struct FirstFit;
@@ -76,6 +76,10 @@ impl PlacementRule for FirstFit {
             let host = enough.filter_map(|count| idle.lowest_with(shape.models, count)).min()?;
             Some((host, idle.on(host).lowest(size)))
         })
+    }
+
+    fn place_share(&mut self, shape: &Shape, room: &mut Room<'_>) -> Option<Grant> {
+        shares::take(shape, room.idle, shares::first)
     }
 }
 

@@ -2,8 +2,10 @@
 
 mod counting;
 mod fewest_hosts;
+mod fgd;
 mod instances;
 mod random;
+mod shares;
 
 use crate::idle::{Grant, Idle};
 use crate::ids::JobId;
@@ -12,6 +14,7 @@ use crate::shape::{Hosts, Shape};
 
 pub use counting::Counting;
 pub use fewest_hosts::FewestHosts;
+pub use fgd::Fgd;
 pub use instances::{BestFit, FirstFit};
 pub use random::Random;
 
@@ -27,10 +30,39 @@ pub struct Room<'a> {
 
 /// A placement rule.
 pub trait PlacementRule {
-    /// True if a job of this shape can be placed. Monotone: what does not fit among some GPUs fits among no
-    /// subset of them. There are at least as many idle GPUs as the shape has.
+    /// True if a job of whole GPUs can be placed. Monotone: what does not fit among some GPUs fits among no
+    /// subset of them. At least as much is free as the shape asks for.
     fn fits(&self, shape: &Shape, room: &Room<'_>) -> bool;
 
     /// Takes GPUs out of `room.idle` for a job. Only called where it fits; `None` takes nothing.
     fn place(&mut self, job: JobId, shape: &Shape, room: &mut Room<'_>) -> Option<Grant>;
+
+    /// True if a job that shares a GPU can be placed. Monotone like [`fits`](Self::fits).
+    fn share_fits(&self, shape: &Shape, room: &Room<'_>) -> bool {
+        room.idle.share_fits(shape.models, shape.milli)
+    }
+
+    /// Takes a share of a GPU out of `room.idle`: of the shared GPU with the least free that is enough, else of the first GPU of
+    /// the host with the fewest idle ones. Only called where it fits; `None` takes nothing.
+    fn place_share(&mut self, shape: &Shape, room: &mut Room<'_>) -> Option<Grant> {
+        shares::take(shape, room.idle, shares::tightest)
+    }
+}
+
+/// True if a job can be placed, on whole GPUs or a share of one.
+pub(crate) fn fits(rule: &dyn PlacementRule, shape: &Shape, room: &Room<'_>) -> bool {
+    if shape.total_milli() > room.idle.free_milli() {
+        return false;
+    }
+    if shape.shares() { rule.share_fits(shape, room) } else { rule.fits(shape, room) }
+}
+
+/// Takes whole GPUs or a share of one for a job that fits.
+pub(crate) fn place(
+    rule: &mut dyn PlacementRule,
+    job: JobId,
+    shape: &Shape,
+    room: &mut Room<'_>,
+) -> Option<Grant> {
+    if shape.shares() { rule.place_share(shape, room) } else { rule.place(job, shape, room) }
 }

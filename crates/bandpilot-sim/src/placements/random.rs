@@ -6,13 +6,13 @@ use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
 
 use super::instances::{instances_fit, place_each};
-use super::{PlacementRule, Room};
+use super::{PlacementRule, Room, shares};
 use crate::idle::{Grant, Idle};
 use crate::ids::JobId;
 use crate::shape::{ModelSet, Shape};
 
 /// `random`: instance by instance, full ones first, a host drawn evenly among all with enough idle GPUs, and on it GPUs drawn
-/// evenly among the idle ones.
+/// evenly among the idle ones. A share goes to a GPU drawn evenly among the shared ones with room, else to an idle one so drawn.
 #[derive(Debug)]
 pub struct Random {
     rng: Pcg64,
@@ -58,6 +58,19 @@ impl PlacementRule for Random {
         place_each(shape, room.idle, |idle, size| {
             let host = self.host(idle, shape.models, size)?;
             Some((host, self.gpus(idle.on(host), size)))
+        })
+    }
+
+    fn place_share(&mut self, shape: &Shape, room: &mut Room<'_>) -> Option<Grant> {
+        shares::take(shape, room.idle, |idle, shape| {
+            let roomy = || idle.roomy(shape.models, shape.milli);
+            let count = roomy().count();
+            if count > 0 {
+                let (_, host, gpu) = roomy().nth(self.rng.random_range(0..count))?;
+                return Some((host, gpu));
+            }
+            let host = self.host(idle, shape.models, 1)?;
+            Some((host, self.gpus(idle.on(host), 1).iter().next()?))
         })
     }
 }

@@ -2,9 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod attained;
+mod conditions;
+mod fill;
 mod naive;
 mod reference;
 mod runs;
+mod shares;
 mod stepping;
 mod watching;
 
@@ -12,9 +16,16 @@ use std::fmt::Write as _;
 
 use bandpilot_core::{Cluster, ClusterBuilder};
 use bandpilot_readers::trace_file::{self, Trace};
+use bandpilot_sim::policy::{ORDERS, PLACEMENTS};
 use bandpilot_sim::{
     Broken, Hosts, Metrics, Options, Outcome, Policy, Scheduler, Setting, Workload, simulate,
 };
+
+/// All pairs of an order and a placement.
+fn policies() -> impl Iterator<Item = String> {
+    let pairs = ORDERS.iter().flat_map(|order| PLACEMENTS.iter().map(move |rule| (order, rule)));
+    pairs.map(|(order, rule)| format!("{}/{}", order.name, rule.name))
+}
 
 /// Hosts of this many GPUs each.
 fn cluster(gpus: &[usize]) -> Cluster {

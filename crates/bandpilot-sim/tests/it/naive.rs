@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use crate::{finishes, hosts, run, trace};
 
+/// When it is submitted, how long it runs, and what it takes of the total.
 type Job = (u32, u32, u32);
 
 struct Naive<'a> {
@@ -76,7 +77,7 @@ impl Naive<'_> {
 }
 
 /// Ends and preemptions of sorted jobs that all fit.
-fn naive(jobs: &[Job], gpus: i64, order: &str) -> (Vec<i64>, usize) {
+pub fn naive(jobs: &[Job], gpus: i64, order: &str) -> (Vec<i64>, usize) {
     let mut world = Naive {
         jobs,
         free: gpus,

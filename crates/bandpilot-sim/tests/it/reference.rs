@@ -7,7 +7,7 @@ use bandpilot_sim::Metrics;
 
 use crate::{finishes, hosts, run};
 
-fn load(test: &str, file: &str) -> Option<Trace> {
+pub(crate) fn load(test: &str, file: &str) -> Option<Trace> {
     let data = bandpilot_testdata::require_data(test)?;
     let packed = std::fs::File::open(data.join("traces").join(file)).unwrap();
     let mut text = String::new();
@@ -18,7 +18,7 @@ fn load(test: &str, file: &str) -> Option<Trace> {
 }
 
 /// Mean JCT, median JCT, mean wait, makespan and preemptions as they are printed; `-` for what a reference does not say.
-fn digits(metrics: &Metrics, median: bool) -> String {
+pub(crate) fn digits(metrics: &Metrics, median: bool) -> String {
     let Metrics { avg_jct_s, median_jct_s, avg_wait_s, makespan_s, preemptions, .. } = metrics;
     let median = if median { median_jct_s.to_string() } else { "-".to_owned() };
     format!("{avg_jct_s:.2} {median} {avg_wait_s:.2} {makespan_s} {preemptions}")
@@ -62,7 +62,8 @@ fn concrete_gpus_on_the_virtual_cluster() {
         return;
     };
     let hosts = hosts(&[8; 16]);
-    for order in ["fifo", "fifo-skip", "sjf-strict", "sjf-skip", "srtf", "easy"] {
+    for order in ["fifo", "fifo-skip", "sjf-strict", "sjf-skip", "srtf", "easy", "las", "two-stage"]
+    {
         let (counting, _) = run(&hosts, &trace, &format!("{order}/counting"));
         let (compact, _) = run(&hosts, &trace, &format!("{order}/compact"));
         assert!(finishes(&counting) == finishes(&compact), "{order}");

@@ -2,23 +2,17 @@
 
 use bandpilot_core::{ClusterBuilder, GpuMask};
 use bandpilot_readers::trace_file;
-use bandpilot_sim::policy::{ORDERS, PLACEMENTS};
 use bandpilot_sim::speed::{Pace, Speed};
 use bandpilot_sim::{
     Grant, Hosts, JobId, Metrics, Options, Outcome, Setting, Workload, simulate_with,
 };
 use proptest::prelude::*;
 
-use crate::{cluster, hosts, play, run, scheduler, trace};
-
-fn policies() -> impl Iterator<Item = String> {
-    let pairs = ORDERS.iter().flat_map(|order| PLACEMENTS.iter().map(move |rule| (order, rule)));
-    pairs.map(|(order, rule)| format!("{}/{}", order.name, rule.name))
-}
+use crate::{cluster, hosts, play, policies, run, scheduler, trace};
 
 /// Rate 1 / (number of running jobs): every start and finish changes all others.
 #[derive(Default)]
-struct Shared {
+pub(crate) struct Shared {
     running: Vec<(JobId, f64)>,
 }
 

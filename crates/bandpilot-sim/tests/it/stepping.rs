@@ -1,8 +1,8 @@
 //! The scheduler as a live service would step it.
 
 use bandpilot_core::{GpuMask, HostId, Placement};
-use bandpilot_sim::orders::Order;
-use bandpilot_sim::placements::BestFit;
+use bandpilot_sim::orders::{By, Order, Strict, TwoStage};
+use bandpilot_sim::placements::{BestFit, Counting};
 use bandpilot_sim::{
     Ask, Desk, Effect, Event, Grant, JobId, Jobs, Options, Scheduler, Setting, Shape, Workload,
     WrongEvent, simulate_with, speed,
@@ -67,6 +67,86 @@ fn a_reservation_names_gpus() {
     assert_eq!(effects, [start(3, &[(1, 0b111_0000)]), start(5, &[(1, 0b1000_0000)])]);
     let effects = step(&mut easy, 10.0, &[Event::Finish { job: JobId(0) }]);
     assert_eq!(effects, [start(2, &[(0, 255)])]);
+}
+
+fn preempt(job: u32) -> Effect {
+    Effect::Preempt { job: JobId(job) }
+}
+
+/// All sixteen GPUs.
+fn start_all(job: u32) -> Effect {
+    start(job, &[(0, 255), (1, 255)])
+}
+
+#[test]
+fn jobs_sink_in_time_whatever_their_rate() {
+    let mut las = scheduler("las/best-fit");
+    // While nobody waits nobody has to be woken.
+    assert_eq!(step(&mut las, 0.0, &[submit(0, 16, 9e9)]), [start_all(0)]);
+    // 3,250 GPU-seconds are 203.125 s of sixteen GPUs.
+    let wake = |at_s| Effect::WakeAt { at_s };
+    assert_eq!(step(&mut las, 10.0, &[submit(1, 16, 9e9)]), [wake(203.125)]);
+    assert_eq!(step(&mut las, 20.0, &[Event::Rate { job: JobId(0), rate: 0.25 }]), []);
+    let effects = step(&mut las, 203.125, &[Event::Wake]);
+    assert_eq!(effects, [preempt(0), start_all(1), wake(406.25)]);
+    assert_eq!(las.jobs().held_s(JobId(0), 300.0), 203.125);
+    // The other one sinks too, and stands behind the one that waits there; that one sinks again at 7,200 GPU-seconds.
+    let effects = step(&mut las, 406.25, &[Event::Wake]);
+    assert_eq!(effects, [preempt(1), start_all(0), wake(653.125)]);
+    let effects = step(&mut las, 653.125, &[Event::Wake]);
+    assert_eq!(effects, [preempt(0), start_all(1), wake(900.0)]);
+    // On the last level nobody is woken any more.
+    assert_eq!(step(&mut las, 900.0, &[Event::Wake]), [preempt(1), start_all(0)]);
+    assert_eq!(step(&mut las, 901.0, &[Event::Wake]), []);
+    // A new job goes before both; a job that has waited does not take the GPUs of one on its own level.
+    let effects = step(&mut las, 1000.0, &[submit(2, 16, 5.0), submit(3, 16, 5.0)]);
+    assert_eq!(effects, [preempt(0), start_all(2), wake(1203.125)]);
+    assert_eq!(step(&mut las, 1005.0, &[Event::Finish { job: JobId(2) }])[0], start_all(3));
+    // Who was preempted last goes on first.
+    assert_eq!(step(&mut las, 1010.0, &[Event::Finish { job: JobId(3) }]), [start_all(0)]);
+}
+
+#[test]
+fn long_jobs_give_way() {
+    let order = Box::new(TwoStage::new(100.0));
+    let mut stages = Scheduler::new(hosts(&[8, 8]), order, Box::new(BestFit));
+    let effects = step(&mut stages, 0.0, &[submit(0, 8, 1e3), submit(1, 8, 1e3)]);
+    assert_eq!(effects, [start(0, &[(0, 255)]), start(1, &[(1, 255)])]);
+    let effects = step(&mut stages, 10.0, &[submit(2, 8, 1e3), submit(3, 16, 1e3)]);
+    assert_eq!(effects, [Effect::WakeAt { at_s: 100.0 }]);
+    // The head of the first stage does not fit: what it cannot use yet the second stage keeps.
+    let effects = step(&mut stages, 100.0, &[Event::Wake]);
+    assert_eq!(effects, [preempt(1), start(2, &[(1, 255)]), Effect::WakeAt { at_s: 200.0 }]);
+    assert_eq!(stages.head(), Some(JobId(3)));
+    let effects = step(&mut stages, 200.0, &[Event::Wake]);
+    let wake = Effect::WakeAt { at_s: 300.0 };
+    assert_eq!(effects, [preempt(2), preempt(0), start_all(3), wake]);
+    let effects = step(&mut stages, 300.0, &[Event::Wake]);
+    assert_eq!(effects, [preempt(3), start(0, &[(0, 255)]), start(1, &[(1, 255)])]);
+}
+
+#[test]
+fn age_and_priority_add_up() {
+    let heads = |aging_s| {
+        let order = Box::new(Strict::new(By::Priority { aging_s }));
+        let mut jobs = Scheduler::new(hosts(&[8]), order, Box::new(Counting));
+        for (job, now_s, priority) in [(0, 0.0, 0), (1, 1.0, 0), (2, 50.0, 1), (3, 102.0, 1)] {
+            let shape = Shape::of_total(8, 8);
+            let ask = Ask { shape, estimate_s: 1.0, priority, tenant: 0 };
+            step(&mut jobs, now_s, &[Event::Submit { job: JobId(job), ask }]);
+        }
+        let mut next = |job| {
+            let head = jobs.head().unwrap();
+            step(&mut jobs, 200.0, &[Event::Finish { job }]);
+            head
+        };
+        let first = next(JobId(0));
+        let second = next(first);
+        [first, second, next(second)].map(|job| job.0)
+    };
+    assert_eq!(heads(100.0), [2, 1, 3]);
+    assert_eq!(heads(f64::INFINITY), [2, 3, 1]);
+    assert_eq!(heads(1.0), [1, 2, 3]);
 }
 
 #[test]

@@ -108,7 +108,7 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 }
 
 /// A time of at least a second.
-fn long_seconds(text: &str) -> Result<f64, String> {
+pub fn long_seconds(text: &str) -> Result<f64, String> {
     match seconds(text)? {
         value if value >= 1.0 => Ok(value),
         _ => Err(format!("'{text}' is shorter than a second")),

@@ -6,6 +6,7 @@ pub mod completions;
 pub mod dispatch;
 pub mod evaluate;
 pub mod explain;
+pub mod fill;
 pub mod fit;
 mod ground;
 pub mod man;

@@ -193,6 +193,16 @@ fn simulate() {
 }
 
 #[test]
+fn fill() {
+    let nodes = "sn,cpu_milli,gpu\na,9000,4\nb,9000,4\nc,x,4\n";
+    let pods = "name,cpu_milli,num_gpu,gpu_milli\np,10,1,500\nq,10,2,1000\n";
+    let folder = folder_with(&[("n.csv", nodes), ("p.csv", pods)]);
+    let command = "fill --nodes n.csv --pods p.csv --seeds 1-3 --to";
+    let values = ["130", "90"].map(|to| json(folder.path(), &format!("{command} {to}")));
+    compare("fill.md", "JSON", &values);
+}
+
+#[test]
 fn other_commands() {
     let folder = prepared();
     let path = folder.path();

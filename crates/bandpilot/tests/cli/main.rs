@@ -7,6 +7,7 @@ mod cluster_import;
 mod dispatch;
 mod evaluate;
 mod explain;
+mod fill;
 mod fit;
 mod json_reference;
 mod measure;

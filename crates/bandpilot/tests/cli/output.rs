@@ -11,6 +11,7 @@ fn every_command_has_help_with_an_example() {
         &["measure", "import"],
         &["measure", "show"],
         &["simulate"],
+        &["fill"],
         &["completions"],
     ] {
         let (code, out, _) = run(folder.path(), &[args, &["--help"]].concat());

@@ -109,6 +109,26 @@ fn a_cluster_file_and_stdin_do_too() {
 }
 
 #[test]
+fn orders_take_their_numbers() {
+    // The first job sinks, or not, after 50 s of eight GPUs; the last one has a level more than the second, which is 30 s older.
+    let text = "submit_s,duration_s,gpus,priority\n0,100,8,0\n10,20,8,0\n40,20,8,1\n";
+    let folder = folder_with(&[("t.csv", text)]);
+    for (policy, numbers, mean_s) in [
+        ("las/best-fit", &[][..], (100.0 + 110.0 + 100.0) / 3.0),
+        ("las/best-fit", &["--las-thresholds", "400"], (140.0 + 60.0 + 50.0) / 3.0),
+        ("two-stage/best-fit", &["--two-stage-theta", "50s"], (140.0 + 60.0 + 50.0) / 3.0),
+        ("priority/best-fit", &[], (100.0 + 130.0 + 80.0) / 3.0),
+        ("priority/best-fit", &["--aging", "20s"], (100.0 + 110.0 + 100.0) / 3.0),
+        ("priority/best-fit", &["--aging", "never"], (100.0 + 130.0 + 80.0) / 3.0),
+    ] {
+        let args = ["simulate", "--trace", "t.csv", "--hosts", "1x8", "--policy", policy];
+        let (code, report) = run_json(folder.path(), &[&args, numbers].concat());
+        let found_s = report["policies"][0]["avg_jct_s"].as_f64();
+        assert_eq!((code, found_s), (0, Some(mean_s)), "{policy} {numbers:?}");
+    }
+}
+
+#[test]
 fn wrong_arguments_are_refused() {
     let empty = "submit_s,duration_s,gpus\n";
     let folder = folder_with(&[("t.csv", TRACE), ("empty.csv", empty), ("bad.csv", "a,b\n1,2\n")]);
@@ -134,6 +154,11 @@ fn wrong_arguments_are_refused() {
         (&["empty.csv", "--hosts", "2x8", "--policy", "fifo/counting"], 3, "the trace has no job"),
         (&["bad.csv", "--hosts", "2x8", "--policy", "fifo/counting"], 3, "no such column"),
         (&["t.csv", "--hosts", "2x8", "--policy", "fifo/random", "--seed", "-1"], 2, "error: "),
+        (
+            &["t.csv", "--hosts", "2x8", "--policy", "las/counting", "--las-thresholds", "9,8"],
+            2,
+            "'9,8' for '--las-thresholds <GPU_S,..>': 8 is not above 9",
+        ),
     ] {
         let args = [&["simulate", "--trace"], args].concat();
         let (found, out, err) = run(folder.path(), &args);

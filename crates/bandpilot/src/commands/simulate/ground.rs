@@ -45,7 +45,8 @@ impl Ground {
         let given: Vec<_> = args.conditions.model.iter().cloned().collect();
         let models = Models::read(&given, &cluster, remarks)?;
         let model = models.of(Collective::AllReduce, "--model", remarks);
-        let options = options(&args.conditions);
+        let mut options = options(&args.conditions);
+        args.orders.fill(&mut options);
         Ok(Self { cluster, hosts, model, bytes: args.conditions.bytes, options })
     }
 

@@ -20,7 +20,8 @@ struct Row<'a> {
     seed: u64,
     tenant: &'a str,
     job: &'a TraceJob,
-    gpus: usize,
+    /// A share counts as a part of one.
+    gpus: f64,
     result: &'a JobResult,
 }
 
@@ -52,9 +53,9 @@ const COLUMNS: [(&str, Of); 22] = [
     ("held_s", Of::Number(|row| Some(row.result.held_s))),
     ("worked_s", Of::Number(|row| Some(row.result.worked_s))),
     ("contention_s", Of::Number(|row| Some(row.result.contention_s))),
-    ("gpus", Of::Integer(|row| row.gpus as u64)),
+    ("gpus", Of::Number(|row| Some(row.gpus))),
     ("hosts", Of::Integer(|row| u64::from(row.result.hosts))),
-    ("gpu_seconds", Of::Number(|row| Some(row.result.held_s * row.gpus as f64))),
+    ("gpu_seconds", Of::Number(|row| Some(row.result.held_s * row.gpus))),
     ("busbw_gbytes_per_s", Of::Number(|row| row.result.busbw_gbytes_per_s)),
     ("preemptions", Of::Integer(|row| u64::from(row.result.preemptions))),
     ("migrations", Of::Integer(|row| u64::from(row.result.migrations))),
@@ -69,7 +70,7 @@ fn rows<'a>(
 ) -> impl Iterator<Item = Row<'a>> + Clone {
     (0..).map(JobId).zip(&run.jobs).filter_map(move |(id, result)| {
         let job = scene.trace.jobs.get(scene.workload.of_trace(id))?;
-        let (tenant, gpus) = (scene.trace.word(job.tenant), scene.workload.shape(id).gpus());
+        let (tenant, gpus) = (scene.trace.word(job.tenant), scene.workload.shape(id).size_gpus());
         Some(Row { policy, seed: run.seed, tenant, job, gpus, result })
     })
 }

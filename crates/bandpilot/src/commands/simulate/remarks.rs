@@ -15,7 +15,7 @@ pub fn left_out(left_out: &LeftOut) -> impl Iterator<Item = Diagnostic> + use<> 
     let LeftOut { without_gpus, shared_gpus, model_unknown } = *left_out;
     [
         ("gpus", without_gpus, "jobs without a GPU, left out"),
-        ("gpu_milli", shared_gpus, "jobs that share a GPU, each given a whole one"),
+        ("gpu_milli", shared_gpus, "jobs that ask for parts of several GPUs, given whole ones"),
         (
             "gpu_type",
             model_unknown,

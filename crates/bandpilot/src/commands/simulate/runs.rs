@@ -226,9 +226,9 @@ struct Spectator<'a> {
 }
 
 impl Watcher for Spectator<'_> {
-    fn waits(&mut self, now_s: f64, jobs: i32, gpus: i64) {
+    fn waits(&mut self, now_s: f64, jobs: i32, milli: i64) {
         if let Some(recorder) = &mut self.recorder {
-            recorder.waits(now_s, jobs, gpus);
+            recorder.waits(now_s, jobs, milli);
         }
     }
 
