@@ -15,6 +15,8 @@ pub struct CrossHostJob {
     pub demand: f64,
     /// What it gets before the new job comes, GB/s.
     pub before: f64,
+    /// Its meetings with the other running jobs.
+    met: Vec<Meeting>,
 }
 
 /// What a set gets beside the running jobs.
@@ -64,7 +66,7 @@ impl<'a> Scene<'a> {
             scene.insert(index, &job.placement, job.demand);
         }
         for position in 0..scene.jobs.len() {
-            scene.jobs[position].before = scene.running(position, None);
+            scene.meet(position);
         }
         scene
     }
@@ -121,16 +123,32 @@ impl<'a> Scene<'a> {
         for (host, _) in placement.shares() {
             self.on_host[host.index()].push(self.jobs.len());
         }
+        let placement = placement.clone();
         self.positions.insert(index, self.jobs.len());
-        self.jobs.push(CrossHostJob { index, placement: placement.clone(), demand, before: 0.0 });
+        self.jobs.push(CrossHostJob { index, placement, demand, before: 0.0, met: Vec::new() });
         true
     }
 
     /// Computes anew what the jobs get that share a host with `set`.
     fn refresh(&mut self, set: &Placement) {
         for position in self.met_by(set, usize::MAX) {
-            self.jobs[position].before = self.running(position, None);
+            self.meet(position);
         }
+    }
+
+    /// Computes anew whom a running job meets and what it gets.
+    fn meet(&mut self, job: usize) {
+        let own = &self.jobs[job];
+        let met: Vec<Meeting> = self
+            .met_by(&own.placement, job)
+            .into_iter()
+            .map(|other| {
+                self.meeting(&own.placement, &self.jobs[other].placement, self.jobs[other].demand)
+            })
+            .collect();
+        let before = self.contention.effective(self.predictor, own.demand, &met).0;
+        let own = &mut self.jobs[job];
+        (own.met, own.before) = (met, before);
     }
 
     /// The predictor behind it.
@@ -192,7 +210,7 @@ impl<'a> Scene<'a> {
             .map(|job| Loss {
                 job: self.jobs[job].index,
                 before: self.jobs[job].before,
-                after: self.running(job, Some(set)),
+                after: self.beside(job, set),
             })
             .collect()
     }
@@ -216,21 +234,15 @@ impl<'a> Scene<'a> {
         met
     }
 
-    /// What a running job gets beside the others and, if given, the new set.
-    fn running(&self, job: usize, new: Option<&Placement>) -> f64 {
+    /// What a running job gets beside the others and a new set that it meets.
+    fn beside(&self, job: usize, set: &Placement) -> f64 {
         let own = &self.jobs[job];
-        let mut meetings: Vec<Meeting> = self
-            .met_by(&own.placement, job)
-            .into_iter()
-            .map(|other| {
-                self.meeting(&own.placement, &self.jobs[other].placement, self.jobs[other].demand)
-            })
-            .collect();
-        if let Some(set) = new
-            && set.shares_host_with(&own.placement)
-        {
-            meetings.push(self.meeting(&own.placement, set, self.predictor.isolated(set)));
+        if own.demand <= 0.0 {
+            // It asks for nothing, and nobody gets more than that.
+            return own.before;
         }
+        let mut meetings = own.met.clone();
+        meetings.push(self.meeting(&own.placement, set, self.predictor.isolated(set)));
         self.contention.effective(self.predictor, own.demand, &meetings).0
     }
 

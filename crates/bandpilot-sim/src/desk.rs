@@ -3,7 +3,7 @@
 use crate::idle::{Grant, Idle};
 use crate::ids::JobId;
 use crate::jobs::Jobs;
-use crate::placements::{self, PlacementRule, Room};
+use crate::placements::{self, Moment, PlacementRule, Room};
 use crate::scheduler::Effect;
 use crate::shape::Hosts;
 
@@ -181,13 +181,62 @@ impl Desk<'_> {
         }
     }
 
-    /// Ends the plan: jobs that are still suspended are preempted.
-    pub(crate) fn finish(mut self) -> Option<f64> {
+    /// Lets the rule move running jobs, after an order has planned; gives the moved ones. Either all that it wants are
+    /// moved or none. To the order they run on.
+    pub(crate) fn let_rule_move(&mut self, head: Option<JobId>, waiting: usize) -> Vec<JobId> {
+        self.settle();
+        let blocked = head.filter(|job| self.jobs.gpus(*job) <= self.idle.total());
+        let moment = Moment { now_s: self.now_s, waiting, blocked };
+        let mut room = Room { hosts: self.hosts, idle: self.idle, jobs: self.jobs };
+        let wanted = self.rule.moves(moment, &mut room);
+        if let Some(at_s) = wanted.wake_at_s {
+            self.wake_at(at_s);
+        }
+        let moves: Vec<(JobId, Grant)> = wanted.moves.into_iter().map(|m| (m.job, m.to)).collect();
+        if !self.take_anew(&moves) {
+            return Vec::new();
+        }
+        let moved = moves.iter().map(|(job, _)| *job).collect();
+        for (job, grant) in moves {
+            self.commit(job, grant);
+        }
+        moved
+    }
+
+    /// Suspends running jobs and takes other GPUs for them; false, and nothing is changed, if not all can have them.
+    fn take_anew(&mut self, moves: &[(JobId, Grant)]) -> bool {
+        let suspended = moves.iter().take_while(|(job, _)| self.suspend(*job)).count();
+        let mut taken = 0;
+        if suspended == moves.len() {
+            let can = |(job, grant): &&(JobId, Grant)| {
+                grant.gpus() == self.jobs.gpus(*job) && self.idle.take(grant)
+            };
+            taken = moves.iter().take_while(can).count();
+        }
+        if taken == moves.len() {
+            return true;
+        }
+        for (_, grant) in &moves[..taken] {
+            self.idle.give(grant);
+        }
+        for (job, _) in &moves[..suspended] {
+            self.resume(*job);
+        }
+        false
+    }
+
+    /// Jobs that are still suspended are preempted.
+    fn settle(&mut self) {
         for job in std::mem::take(self.suspended) {
             if self.jobs.run(job).is_some_and(|run| run.suspended) {
                 self.take_off(job);
             }
         }
+    }
+
+    /// Ends the plan.
+    pub(crate) fn finish(mut self) -> Option<f64> {
+        self.settle();
         self.wake_at_s
     }
 }

@@ -1,6 +1,8 @@
 //! What the scheduler knows of jobs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use bandpilot_core::Placement;
 
 use crate::idle::Grant;
 use crate::ids::{JobId, ShapeId};
@@ -18,6 +20,8 @@ pub struct Ask {
     pub priority: i32,
     /// Whose it is.
     pub tenant: u32,
+    /// Share of its steps that is communication.
+    pub comm_share: f32,
 }
 
 /// A job that holds GPUs.
@@ -47,8 +51,11 @@ pub struct Jobs {
     held_s: Vec<f64>,
     priority: Vec<i32>,
     tenant: Vec<u32>,
+    comm_share: Vec<f32>,
     slot: Vec<u32>,
     running: Vec<Run>,
+    /// Those of the running jobs whose grant spans hosts.
+    spanning: BTreeSet<JobId>,
 }
 
 impl Jobs {
@@ -57,6 +64,7 @@ impl Jobs {
         + 2 * size_of::<f64>()
         + size_of::<Progress>()
         + size_of::<i32>()
+        + size_of::<f32>()
         + 2 * size_of::<u32>();
 
     /// Number of jobs.
@@ -121,9 +129,24 @@ impl Jobs {
         self.tenant[job.index()]
     }
 
+    /// Share of its steps that is communication.
+    pub fn comm_share(&self, job: JobId) -> f32 {
+        self.comm_share[job.index()]
+    }
+
     /// The jobs that hold GPUs with what they hold, in an order that only depends on what happened.
     pub fn running(&self) -> impl ExactSizeIterator<Item = (JobId, &Grant)> {
         self.running.iter().map(|run| (run.job, &run.grant))
+    }
+
+    /// Those of the running jobs whose GPUs are on several hosts, in order of arrival; suspended ones are left out.
+    pub(crate) fn spanning(&self) -> impl Iterator<Item = (JobId, &Placement)> {
+        self.spanning.iter().filter_map(|job| match self.run(*job) {
+            Some(Run { grant: Grant::Gpus(placement), suspended: false, .. }) => {
+                Some((*job, placement))
+            }
+            _ => None,
+        })
     }
 
     pub(crate) fn intern(&mut self, shape: Shape) -> ShapeId {
@@ -144,6 +167,7 @@ impl Jobs {
         self.held_s.push(0.0);
         self.priority.push(ask.priority);
         self.tenant.push(ask.tenant);
+        self.comm_share.push(ask.comm_share);
         self.slot.push(NONE);
     }
 
@@ -160,6 +184,9 @@ impl Jobs {
     pub(crate) fn start(&mut self, now_s: f64, job: JobId, grant: Grant, plan: u64) {
         self.progress[job.index()].start(now_s);
         self.slot[job.index()] = self.running.len() as u32;
+        if matches!(&grant, Grant::Gpus(placement) if placement.is_cross_host()) {
+            self.spanning.insert(job);
+        }
         self.running.push(Run { job, grant, since_s: now_s, suspended: false, plan });
     }
 
@@ -182,6 +209,7 @@ impl Jobs {
         self.run(job)?;
         let slot = std::mem::replace(&mut self.slot[job.index()], NONE);
         self.progress[job.index()].set_rate(now_s, 0.0);
+        self.spanning.remove(&job);
         let run = self.running.swap_remove(slot as usize);
         self.held_s[job.index()] += now_s - run.since_s;
         if let Some(moved) = self.running.get(slot as usize) {

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use crate::orders::{By, Easy, Las, Order, Skip, Srtf, Strict, TwoStage, theta_of_s};
-use crate::placements::{BestFit, Counting, FewestHosts, Fgd, FirstFit, PlacementRule, Random};
+use crate::placements::{
+    Bandpilot, BestFit, Counting, Drain, FewestHosts, Fgd, FirstFit, PlacementRule, Random, Repack,
+};
 use crate::scheduler::Scheduler;
 use crate::setting::Setting;
 
@@ -97,7 +99,7 @@ pub const ORDERS: [OrderName; 9] = [
 ];
 
 /// All placement rules.
-pub const PLACEMENTS: [PlacementName; 7] = [
+pub const PLACEMENTS: [PlacementName; 11] = [
     PlacementName {
         name: "counting",
         summary: "only the number of idle GPUs counts",
@@ -139,6 +141,30 @@ pub const PLACEMENTS: [PlacementName; 7] = [
         summary: "any host with enough idle GPUs",
         seeded: true,
         make: |setting| Some(Box::new(Random::new(setting.seed))),
+    },
+    PlacementName {
+        name: "bandpilot",
+        summary: "the greatest bandwidth beside the running jobs, however it is split",
+        seeded: false,
+        make: |setting| Some(Box::new(Bandpilot::splitting(setting)?)),
+    },
+    PlacementName {
+        name: "bandpilot-whole",
+        summary: "the same, instances stay whole",
+        seeded: false,
+        make: |setting| Some(Box::new(Bandpilot::whole(setting)?)),
+    },
+    PlacementName {
+        name: "drain",
+        summary: "best-fit; the least used hosts are emptied for a job that does not fit",
+        seeded: false,
+        make: |_| Some(Box::<Drain>::default()),
+    },
+    PlacementName {
+        name: "repack",
+        summary: "best-fit; running jobs are packed anew round by round",
+        seeded: false,
+        make: |setting| Some(Box::new(Repack::new(setting.options.round_s))),
     },
 ];
 

@@ -12,6 +12,9 @@ use crate::orders::Order;
 use crate::placements::{self, PlacementRule, Room};
 use crate::shape::Hosts;
 
+/// A rule may move jobs so often in one plan; the order plans after each time.
+const MOST_MOVE_ROUNDS: usize = 32;
+
 /// What happened.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
@@ -308,6 +311,17 @@ impl<'a> Scheduler<'a> {
             wake_at_s: None,
         };
         self.order.plan(&mut desk);
+        for _ in 0..MOST_MOVE_ROUNDS {
+            let moved = desk.let_rule_move(self.order.head(), self.order.waiting());
+            if moved.is_empty() {
+                break;
+            }
+            for job in moved {
+                // It goes on at rate 1 until it is said to be another.
+                self.order.rate_changed(job, desk.jobs());
+            }
+            self.order.plan(&mut desk);
+        }
         let wake_at_s = desk.finish();
         effects.append(&mut self.preempted);
         effects.append(&mut self.started);

@@ -119,8 +119,8 @@ impl Workload {
 
     /// What is said of it when it is submitted: durations are known.
     pub fn ask(&self, job: JobId) -> Ask {
-        let Job { duration_s, priority, tenant, .. } = self.jobs[job.index()];
-        Ask { shape: *self.shape(job), estimate_s: duration_s, priority, tenant }
+        let Job { duration_s, priority, tenant, comm_share, .. } = self.jobs[job.index()];
+        Ask { shape: *self.shape(job), estimate_s: duration_s, priority, tenant, comm_share }
     }
 }
 

@@ -51,6 +51,10 @@ Placements:
   compact     the fewest hosts, split over what is left where need be
   fgd         where fragmentation for the mix of the trace falls the most (FGD, ATC'23)
   random      any host with enough idle GPUs
+  bandpilot   the greatest bandwidth beside the running jobs, however it is split
+  bandpilot-whole the same, instances stay whole
+  drain       best-fit; the least used hosts are emptied for a job that does not fit
+  repack      best-fit; running jobs are packed anew round by round
 
 Policies run side by side; results do not depend on the number of threads. The exit code is 6 if rows of
 the trace are wrong or jobs fit on no idle cluster: the figures are of the others.";

@@ -34,7 +34,7 @@ impl FewestHosts {
     }
 
     /// The instances that this rule keeps whole.
-    fn units(&self, shape: &Shape) -> Shape {
+    pub(super) fn units(&self, shape: &Shape) -> Shape {
         if self.split && !shape.stated {
             Shape::of_instances(shape.gpus() as u32, 1).on(shape.models)
         } else {
@@ -48,6 +48,19 @@ fn roomiest(idle: &Idle, models: ModelSet, size: usize, left: usize) -> Option<(
     let most = (size..=idle.most()).rev().find(|count| idle.hosts_with(models, *count) > 0)?;
     let takes = (most / size).min(left);
     tightest(idle, models, takes * size).map(|host| (host, takes))
+}
+
+/// Where the smaller instance goes of a job that has these hosts: to the one of them with the fewest idle GPUs that are enough, else to
+/// any such host.
+pub(super) fn host_for_rest(
+    own: impl Iterator<Item = HostId>,
+    idle: &Idle,
+    models: ModelSet,
+    rest: usize,
+) -> Option<HostId> {
+    let own = own.filter(|host| idle.on(*host).count() >= rest);
+    let own = own.min_by_key(|host| (idle.on(*host).count(), *host));
+    own.or_else(|| tightest(idle, models, rest))
 }
 
 impl PlacementRule for FewestHosts {
@@ -71,9 +84,7 @@ impl PlacementRule for FewestHosts {
         let rest = units.rest_gpus as usize;
         if left == 0 && rest > 0 {
             let own = shares.iter().map(|(host, _)| *host);
-            let own = own.filter(|host| idle.on(*host).count() >= rest);
-            let own = own.min_by_key(|host| (idle.on(*host).count(), *host));
-            if let Some(host) = own.or_else(|| tightest(idle, units.models, rest)) {
+            if let Some(host) = host_for_rest(own, idle, units.models, rest) {
                 let mask = idle.on(host).lowest(rest);
                 idle.take_on(host, mask);
                 shares.push((host, mask));

@@ -1,22 +1,34 @@
 //! Placement rules: which GPUs a job gets.
 
+mod bandpilot;
 mod counting;
+mod drain;
 mod fewest_hosts;
 mod fgd;
+mod inside;
 mod instances;
+mod layout;
+mod moves;
 mod random;
+mod repack;
 mod shares;
+
+use bandpilot_core::Placement;
 
 use crate::idle::{Grant, Idle};
 use crate::ids::JobId;
 use crate::jobs::Jobs;
 use crate::shape::{Hosts, Shape};
 
+pub use bandpilot::Bandpilot;
 pub use counting::Counting;
+pub use drain::Drain;
 pub use fewest_hosts::FewestHosts;
 pub use fgd::Fgd;
 pub use instances::{BestFit, FirstFit};
+pub use moves::{Moment, Move, Moves};
 pub use random::Random;
+pub use repack::Repack;
 
 /// What a rule chooses from.
 pub struct Room<'a> {
@@ -26,6 +38,19 @@ pub struct Room<'a> {
     pub idle: &'a mut Idle,
     /// All jobs, with what the running ones hold.
     pub jobs: &'a Jobs,
+}
+
+impl Room<'_> {
+    /// The jobs whose GPUs are on several hosts and that hold them as things stand here, in order of arrival. Left out is whom
+    /// a plan has suspended and, where the idle GPUs are those of a later time, whoever will have ended by then.
+    pub fn spanning(&self) -> impl Iterator<Item = (JobId, &Placement)> {
+        // A grant is idle as a whole or not at all.
+        let idle = |placement: &Placement| {
+            let first = placement.shares().first();
+            first.is_some_and(|(host, mask)| mask.is_subset_of(self.idle.on(*host)))
+        };
+        self.jobs.spanning().filter(move |(_, placement)| !idle(placement))
+    }
 }
 
 /// A placement rule.
@@ -46,6 +71,12 @@ pub trait PlacementRule {
     /// the host with the fewest idle ones. Only called where it fits; `None` takes nothing.
     fn place_share(&mut self, shape: &Shape, room: &mut Room<'_>) -> Option<Grant> {
         shares::take(shape, room.idle, shares::tightest)
+    }
+
+    /// The running jobs that it would have go on elsewhere. Asked after the order has planned, and again after the order has
+    /// planned on what the moves left. Leaves `room.idle` as it is.
+    fn moves(&mut self, _moment: Moment, _room: &mut Room<'_>) -> Moves {
+        Moves::default()
     }
 }
 

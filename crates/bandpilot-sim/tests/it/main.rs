@@ -5,6 +5,7 @@
 mod attained;
 mod conditions;
 mod fill;
+mod moving;
 mod naive;
 mod reference;
 mod runs;
@@ -14,11 +15,13 @@ mod watching;
 
 use std::fmt::Write as _;
 
-use bandpilot_core::{Cluster, ClusterBuilder};
+use bandpilot_core::{Cluster, ClusterBuilder, HostId};
+use bandpilot_model::{BandwidthModel, Predictor};
 use bandpilot_readers::trace_file::{self, Trace};
 use bandpilot_sim::policy::{ORDERS, PLACEMENTS};
 use bandpilot_sim::{
-    Broken, Hosts, Metrics, Options, Outcome, Policy, Scheduler, Setting, Workload, simulate,
+    Broken, Hosts, Metrics, Network, Options, Outcome, Policy, Scheduler, Setting, Workload,
+    simulate,
 };
 
 /// All pairs of an order and a placement.
@@ -50,9 +53,34 @@ fn trace(jobs: &[(u32, u32, u32)]) -> Trace {
     read.value
 }
 
+/// A setting with bandwidths: behind NVSwitch, one NIC of 400 Gbit/s a GPU.
+fn with_setting<T>(
+    hosts: &Hosts,
+    workload: &Workload,
+    seed: u64,
+    use_it: impl FnOnce(&Setting<'_>) -> T,
+) -> T {
+    let mut builder = ClusterBuilder::new("test");
+    let mut before = 0;
+    for at in 0..hosts.len() as u32 {
+        let most = 64 - hosts.healthy(HostId(at)).0.leading_zeros() as usize;
+        if most != before {
+            builder = builder.host_type(&format!("t{at}"), "H100", most).nvswitch().rails(400.0);
+            before = most;
+        }
+        builder = builder.host(&format!("h{at}"));
+    }
+    let cluster = builder.build();
+    let model = BandwidthModel::closed_form();
+    let predictor = Predictor::new(&model, &cluster, 2 << 30);
+    // Rounds short enough to fall into small traces.
+    let options = Options { round_s: 7.0, ..Options::default() };
+    let setting = Setting::new(hosts, workload, &options, seed);
+    use_it(&setting.with_network(Network::new(&predictor)))
+}
+
 fn play(hosts: &Hosts, workload: &Workload, policy: &str, seed: u64) -> Result<Outcome, Broken> {
-    let options = Options::default();
-    simulate(&Setting::new(hosts, workload, &options, seed), Policy::parse(policy).unwrap())
+    with_setting(hosts, workload, seed, |setting| simulate(setting, Policy::parse(policy).unwrap()))
 }
 
 /// The scheduler of a policy that looks at nothing but hosts.

@@ -128,7 +128,9 @@ proptest! {
         for order in ["fifo", "fifo-skip", "sjf-strict", "sjf-skip", "srtf", "easy"] {
             let (finish, preemptions) = naive(&jobs, i64::from(gpus), order);
             let expected: Vec<Option<f64>> = finish.iter().map(|end| Some(*end as f64)).collect();
-            for placement in ["counting", "compact", "best-fit"] {
+            for placement in
+                ["counting", "compact", "best-fit", "bandpilot", "bandpilot-whole", "drain", "repack"]
+            {
                 let (outcome, metrics) = run(&hosts, &trace, &format!("{order}/{placement}"));
                 prop_assert_eq!(finishes(&outcome), expected.clone(), "{}/{}", order, placement);
                 // On concrete GPUs a job that goes on elsewhere was preempted too.

@@ -3,12 +3,10 @@
 use bandpilot_core::{ClusterBuilder, GpuMask};
 use bandpilot_readers::trace_file;
 use bandpilot_sim::speed::{Pace, Speed};
-use bandpilot_sim::{
-    Grant, Hosts, JobId, Metrics, Options, Outcome, Setting, Workload, simulate_with,
-};
+use bandpilot_sim::{Grant, Hosts, JobId, Metrics, Outcome, Policy, Workload, simulate_with};
 use proptest::prelude::*;
 
-use crate::{cluster, hosts, play, policies, run, scheduler, trace};
+use crate::{cluster, hosts, play, policies, run, trace, with_setting};
 
 /// Rate 1 / (number of running jobs): every start and finish changes all others.
 #[derive(Default)]
@@ -37,9 +35,10 @@ impl Speed for Shared {
 }
 
 fn shared(hosts: &Hosts, workload: &Workload, policy: &str) -> Outcome {
-    let options = Options::default();
-    let setting = Setting::new(hosts, workload, &options, 1);
-    simulate_with(&setting, scheduler(hosts, policy), &mut Shared::default()).unwrap()
+    with_setting(hosts, workload, 1, |setting| {
+        let scheduler = Policy::parse(policy).unwrap().scheduler(setting).unwrap();
+        simulate_with(setting, scheduler, &mut Shared::default()).unwrap()
+    })
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn places(gpus: &[usize], rule: &str, shares: &[u16]) -> Vec<(u32, usize)> {
     let mut effects = Vec::new();
     for (job, milli) in shares.iter().enumerate() {
         let shape = if *milli == 1000 { Shape::of_total(1, 8) } else { Shape::of_share(*milli) };
-        let ask = Ask { shape, estimate_s: 1.0, priority: 0, tenant: 0 };
+        let ask = Ask { shape, estimate_s: 1.0, priority: 0, tenant: 0, comm_share: 0.0 };
         let submit = Event::Submit { job: JobId(job as u32), ask };
         scheduler.step(job as f64, &[submit], &mut effects).unwrap();
     }

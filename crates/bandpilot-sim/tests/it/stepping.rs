@@ -14,17 +14,23 @@ fn scheduler(policy: &str) -> Scheduler<'static> {
     crate::scheduler(&hosts(&[8, 8]), policy)
 }
 
-fn submit(job: u32, gpus: u32, estimate_s: f64) -> Event {
-    let ask = Ask { shape: Shape::of_total(gpus, 8), estimate_s, priority: 0, tenant: 0 };
+pub(crate) fn submit(job: u32, gpus: u32, estimate_s: f64) -> Event {
+    let ask = Ask {
+        shape: Shape::of_total(gpus, 8),
+        estimate_s,
+        priority: 0,
+        tenant: 0,
+        comm_share: 0.0,
+    };
     Event::Submit { job: JobId(job), ask }
 }
 
-fn start(job: u32, shares: &[(u32, u64)]) -> Effect {
+pub(crate) fn start(job: u32, shares: &[(u32, u64)]) -> Effect {
     let shares = shares.iter().map(|(host, mask)| (HostId(*host), GpuMask(*mask)));
     Effect::Start { job: JobId(job), grant: Grant::Gpus(Placement::new(shares)) }
 }
 
-fn step(scheduler: &mut Scheduler<'_>, now_s: f64, events: &[Event]) -> Vec<Effect> {
+pub(crate) fn step(scheduler: &mut Scheduler<'_>, now_s: f64, events: &[Event]) -> Vec<Effect> {
     let mut effects = Vec::new();
     scheduler.step(now_s, events, &mut effects).unwrap();
     effects
@@ -45,7 +51,7 @@ fn events_in_effects_out() {
 }
 
 #[test]
-fn preemption_comes_before_the_start_that_needs_it() {
+pub(crate) fn preemption_comes_before_the_start_that_needs_it() {
     let mut srtf = scheduler("srtf/packed");
     step(&mut srtf, 0.0, &[submit(0, 16, 50.0)]);
     let effects = step(&mut srtf, 10.0, &[submit(1, 2, 39.0)]);
@@ -69,7 +75,7 @@ fn a_reservation_names_gpus() {
     assert_eq!(effects, [start(2, &[(0, 255)])]);
 }
 
-fn preempt(job: u32) -> Effect {
+pub(crate) fn preempt(job: u32) -> Effect {
     Effect::Preempt { job: JobId(job) }
 }
 
@@ -132,7 +138,7 @@ fn age_and_priority_add_up() {
         let mut jobs = Scheduler::new(hosts(&[8]), order, Box::new(Counting));
         for (job, now_s, priority) in [(0, 0.0, 0), (1, 1.0, 0), (2, 50.0, 1), (3, 102.0, 1)] {
             let shape = Shape::of_total(8, 8);
-            let ask = Ask { shape, estimate_s: 1.0, priority, tenant: 0 };
+            let ask = Ask { shape, estimate_s: 1.0, priority, tenant: 0, comm_share: 0.0 };
             step(&mut jobs, now_s, &[Event::Submit { job: JobId(job), ask }]);
         }
         let mut next = |job| {

@@ -2,7 +2,9 @@
 
 use bandpilot_sim::policy::{ORDERS, PLACEMENTS};
 use bandpilot_sim::series::Recorder;
-use bandpilot_sim::{Broken, JobId, Options, Policy, Setting, Watcher, Workload, simulate_watched};
+use bandpilot_sim::{
+    Broken, JobId, Options, Policy, Setting, Watcher, Workload, simulate, simulate_watched,
+};
 use proptest::prelude::*;
 
 use crate::{hosts, play, trace};
@@ -13,7 +15,7 @@ proptest! {
     #[test]
     fn areas_are_those_of_the_jobs(
         jobs in proptest::collection::vec((0_u32..400, 1_u32..300, prop_oneof![1_u32..1000, (1_u32..20).prop_map(|gpus| 1000 * gpus)]), 1..60),
-        policy in prop::sample::select(vec!["fifo/counting", "srtf/best-fit", "easy/packed", "srtf/random", "las/best-fit", "fifo-skip/fgd"]),
+        policy in prop::sample::select(vec!["fifo/counting", "srtf/best-fit", "easy/packed", "srtf/random", "las/best-fit", "fifo-skip/fgd", "easy/repack", "fifo/drain"]),
     ) {
         let hosts = hosts(&[8, 4, 2]);
         let mut jobs = jobs;
@@ -23,7 +25,7 @@ proptest! {
         let setting = Setting::new(&hosts, &workload, &options, 1);
         let mut recorder = Recorder::new(&hosts);
         let outcome = simulate_watched(&setting, Policy::parse(policy).unwrap(), &mut recorder).unwrap();
-        prop_assert_eq!(&outcome, &play(&hosts, &workload, policy, 1).unwrap());
+        prop_assert_eq!(&outcome, &simulate(&setting, Policy::parse(policy).unwrap()).unwrap());
         let series = recorder.finish();
         let area = |means: &[f64]| -> f64 {
             let width = |bin: usize| (series.span_s - bin as f64 * series.bin_s).min(series.bin_s);

@@ -1,0 +1,157 @@
+//! The GPUs of the exact search.
+
+use std::collections::BTreeMap;
+
+use bandpilot_core::{GpuMask, HostId, Placement};
+use bandpilot_dispatch::classes;
+use bandpilot_dispatch::{Scene, Scope, SearchOptions, search};
+
+use super::fewest_hosts::{FewestHosts, host_for_rest};
+use super::inside::{Inside, request};
+use super::{PlacementRule, Room};
+use crate::idle::Grant;
+use crate::ids::JobId;
+use crate::setting::{Network, Setting, demand_of};
+use crate::shape::{ModelSet, Shape};
+
+/// The set with the greatest effective bandwidth beside the running jobs, as the dispatcher searches it; among equals the one
+/// that takes least from them, then the one on the fewest hosts; inside a host the one with the fewest idle GPUs. A smaller
+/// instance is placed after the others, like [`FewestHosts`] does.
+///
+/// * `bandpilot` keeps instances whole where the trace names them; else any split over hosts is allowed, as with `compact`,
+///   and the search decides.
+/// * `bandpilot-whole` also keeps the instances whole that follow from a total, whole hosts and a rest: a job waits for as many
+///   whole hosts as with `best-fit`, and leaves whole hosts to others.
+pub struct Bandpilot<'a> {
+    units: FewestHosts,
+    most_steps: u64,
+    /// The running jobs that span hosts, as they were when a set was last searched.
+    scene: Scene<'a>,
+    /// What is in the scene.
+    live: BTreeMap<JobId, Placement>,
+    inside: Inside<'a>,
+}
+
+impl<'a> Bandpilot<'a> {
+    /// `bandpilot`; `None` without bandwidths of these hosts.
+    pub fn splitting(setting: &Setting<'a>) -> Option<Self> {
+        Self::new(setting, FewestHosts::compact())
+    }
+
+    /// `bandpilot-whole`; `None` without bandwidths of these hosts.
+    pub fn whole(setting: &Setting<'a>) -> Option<Self> {
+        Self::new(setting, FewestHosts::packed())
+    }
+
+    fn new(setting: &Setting<'a>, units: FewestHosts) -> Option<Self> {
+        let of_hosts = |network: &Network<'a>| network.cluster().hosts.len() == setting.hosts.len();
+        let network = setting.network.filter(of_hosts)?;
+        Some(Self {
+            units,
+            most_steps: setting.options.search_steps,
+            scene: Scene::empty(network.predictor, network.contention),
+            live: BTreeMap::new(),
+            inside: Inside::new(network, setting.hosts),
+        })
+    }
+
+    /// Brings the scene up to date. What runs depends on who asks: a plan suspends jobs, and a reservation is for a later
+    /// time; so it is compared, not told.
+    fn refresh(&mut self, room: &Room<'_>) {
+        let Self { scene, live, .. } = self;
+        let runs: BTreeMap<JobId, &Placement> = room.spanning().collect();
+        live.retain(|job, placement| {
+            let stays = runs.get(job).is_some_and(|now| *now == placement);
+            if !stays {
+                scene.remove(job.index());
+            }
+            stays
+        });
+        for (job, placement) in runs {
+            live.entry(job).or_insert_with(|| {
+                scene.add(job.index(), placement, demand_of(f64::from(room.jobs.comm_share(job))));
+                placement.clone()
+            });
+        }
+    }
+
+    /// The best set of so many GPUs in units of `unit`.
+    fn best(
+        &mut self,
+        gpus: usize,
+        unit: usize,
+        models: ModelSet,
+        room: &Room<'_>,
+    ) -> Option<Placement> {
+        if let Some(inside) = self.inside.best(gpus, unit, models, room) {
+            return Some(inside);
+        }
+        self.refresh(room);
+        let scope = Scope { usable: usable(models, room), unit };
+        let options = SearchOptions { most_steps: self.most_steps, ..SearchOptions::default() };
+        let found = search(&self.scene, &scope, &request(gpus, unit), &options);
+        found.ok().map(|outcome| outcome.best.placement)
+    }
+
+    /// The set with a smaller instance besides.
+    fn with_rest(
+        &mut self,
+        set: &Placement,
+        rest: usize,
+        models: ModelSet,
+        room: &mut Room<'_>,
+    ) -> Option<Placement> {
+        let taken = Grant::Gpus(set.clone());
+        room.idle.take(&taken);
+        let own = set.shares().iter().map(|(host, _)| *host);
+        let host = host_for_rest(own, room.idle, models, rest);
+        let free = host.map(|host| (host, room.idle.on(host)));
+        room.idle.give(&taken);
+        let (host, free) = free?;
+        if classes::all_alike(&self.scene, host) {
+            return Some(with_share(set, host, free.lowest(rest)));
+        }
+        self.refresh(room);
+        let (masks, _) = classes::subsets(&self.scene, host, free, rest);
+        let sets = masks.into_iter().map(|mask| with_share(set, host, mask));
+        let valued = sets.map(|set| (self.scene.effective(&set).effective, set));
+        let best = valued.reduce(|best, other| if other.0 > best.0 { other } else { best });
+        best.map(|(_, set)| set)
+    }
+}
+
+fn with_share(set: &Placement, host: HostId, mask: GpuMask) -> Placement {
+    Placement::new(set.shares().iter().copied().chain([(host, mask)]))
+}
+
+/// The idle GPUs of these models.
+fn usable(models: ModelSet, room: &Room<'_>) -> Vec<GpuMask> {
+    let hosts = (0..room.hosts.len() as u32).map(HostId);
+    let accepted = |host| models.has(room.hosts.model(host));
+    hosts.map(|host| if accepted(host) { room.idle.on(host) } else { GpuMask::EMPTY }).collect()
+}
+
+impl PlacementRule for Bandpilot<'_> {
+    fn fits(&self, shape: &Shape, room: &Room<'_>) -> bool {
+        self.units.fits(shape, room)
+    }
+
+    fn place(&mut self, _job: JobId, shape: &Shape, room: &mut Room<'_>) -> Option<Grant> {
+        let units = self.units.units(shape);
+        let (size, rest) = (units.instance_gpus as usize, units.rest_gpus as usize);
+        let full = size * units.instances as usize;
+        let set = match (full, rest) {
+            (0, rest) => self.best(rest, rest, units.models, room)?,
+            (full, 0) => self.best(full, size, units.models, room)?,
+            (full, rest) => {
+                let set = self.best(full, size, units.models, room)?;
+                self.with_rest(&set, rest, units.models, room)?
+            }
+        };
+        let grant = Grant::Gpus(set);
+        room.idle.take(&grant).then_some(grant)
+    }
+}
+
+#[cfg(test)]
+mod tests;
