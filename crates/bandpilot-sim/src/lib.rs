@@ -37,13 +37,16 @@ mod scheduler;
 mod setting;
 mod shape;
 mod truth;
+mod watch;
 mod workload;
 mod world;
 
+pub mod bootstrap;
 pub mod fill;
 pub mod orders;
 pub mod placements;
 pub mod policy;
+pub mod series;
 pub mod speed;
 
 pub use desk::{Desk, Reservation};
@@ -59,5 +62,6 @@ pub use progress::Progress;
 pub use scheduler::{Effect, Event, Scheduler, WrongEvent};
 pub use setting::{Network, Setting, demand_of};
 pub use shape::{Hosts, ModelSet, Shape, TooManyModels};
+pub use watch::Watcher;
 pub use workload::{LeftOut, Workload};
-pub use world::{simulate, simulate_with};
+pub use world::{simulate, simulate_watched, simulate_with};

@@ -5,9 +5,10 @@ use crate::jobs::Jobs;
 use crate::outcome::{JobResult, Outcome};
 use crate::workload::Workload;
 use crate::world;
+use serde::{Deserialize, Serialize};
 
 /// Figures of one run, over the jobs that finished. The job completion time (JCT) counts from submission to the end.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Metrics {
     /// Jobs that finished.
     pub jobs: usize,

@@ -4,6 +4,7 @@ use crate::ids::JobId;
 use crate::policy::NeedsNetwork;
 use crate::scheduler::WrongEvent;
 use crate::truth::Truth;
+use serde::{Deserialize, Serialize};
 
 /// A run that breaks a law of conservation has no result: a mistake in a unit.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -66,6 +67,9 @@ pub enum Broken {
         /// Work of the jobs that finished.
         asked: f64,
     },
+    /// Not broken: whoever looks on had it stopped.
+    #[error("the run was stopped")]
+    Stopped,
     /// The policy needs bandwidths, and there are none.
     #[error(transparent)]
     NoNetwork(#[from] NeedsNetwork),
@@ -75,7 +79,7 @@ pub enum Broken {
 }
 
 /// What became of a job.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct JobResult {
     /// When it first had its GPUs; `None` if it was refused.
     pub first_start_s: Option<f64>,

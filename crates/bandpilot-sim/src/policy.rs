@@ -16,6 +16,8 @@ pub struct OrderName {
     pub name: &'static str,
     /// What it does, in half a line.
     pub summary: &'static str,
+    /// True if it draws at random.
+    pub seeded: bool,
     make: for<'a> fn(&Setting<'a>) -> Box<dyn Order + 'a>,
 }
 
@@ -26,6 +28,8 @@ pub struct PlacementName {
     pub name: &'static str,
     /// What it does, in half a line.
     pub summary: &'static str,
+    /// True if it draws at random.
+    pub seeded: bool,
     /// Gives nothing if it lacks something of the setting.
     make: for<'a> fn(&Setting<'a>) -> Option<Box<dyn PlacementRule + 'a>>,
 }
@@ -35,41 +39,49 @@ pub const ORDERS: [OrderName; 9] = [
     OrderName {
         name: "fifo",
         summary: "in order of arrival, the first one blocks",
+        seeded: false,
         make: |_| Box::new(Strict::new(By::Arrival)),
     },
     OrderName {
         name: "fifo-skip",
         summary: "in order of arrival, whoever fits starts",
+        seeded: false,
         make: |_| Box::new(Skip::new(By::Arrival)),
     },
     OrderName {
         name: "sjf-strict",
         summary: "the shortest job blocks",
+        seeded: false,
         make: |_| Box::new(Strict::new(By::WorkLeft)),
     },
     OrderName {
         name: "sjf-skip",
         summary: "shortest first, whoever fits starts",
+        seeded: false,
         make: |_| Box::new(Skip::new(By::WorkLeft)),
     },
     OrderName {
         name: "srtf",
         summary: "least work left first, with preemption",
+        seeded: false,
         make: |_| Box::<Srtf>::default(),
     },
     OrderName {
         name: "easy",
         summary: "EASY backfill: others may overtake the first one if they do not delay it",
+        seeded: false,
         make: |_| Box::<Easy>::default(),
     },
     OrderName {
         name: "las",
         summary: "least attained GPU time first, in levels, with preemption (Tiresias)",
+        seeded: false,
         make: |setting| Box::new(Las::new(&setting.options.las_thresholds_gpu_s)),
     },
     OrderName {
         name: "two-stage",
         summary: "jobs that have run for long give way to the others, each in order of arrival",
+        seeded: false,
         make: |setting| {
             let by_workload = || theta_of_s(setting.workload, setting.hosts.gpus());
             Box::new(TwoStage::new(setting.options.two_stage_theta_s.unwrap_or_else(by_workload)))
@@ -78,6 +90,7 @@ pub const ORDERS: [OrderName; 9] = [
     OrderName {
         name: "priority",
         summary: "by priority plus age, the first one blocks",
+        seeded: false,
         make: |setting| {
             let aging_s = setting.options.aging_s;
             Box::new(Strict::new(By::Priority { aging_s }))
@@ -90,56 +103,67 @@ pub const PLACEMENTS: [PlacementName; 11] = [
     PlacementName {
         name: "counting",
         summary: "only the number of idle GPUs counts",
+        seeded: false,
         make: |_| Some(Box::new(Counting)),
     },
     PlacementName {
         name: "first-fit",
         summary: "the first host with enough idle GPUs",
+        seeded: false,
         make: |_| Some(Box::new(FirstFit)),
     },
     PlacementName {
         name: "best-fit",
         summary: "the host with the fewest idle GPUs that are enough",
+        seeded: false,
         make: |_| Some(Box::new(BestFit)),
     },
     PlacementName {
         name: "packed",
         summary: "the fewest hosts, instances stay whole",
+        seeded: false,
         make: |_| Some(Box::new(FewestHosts::packed())),
     },
     PlacementName {
         name: "compact",
         summary: "the fewest hosts, split over what is left where need be",
+        seeded: false,
         make: |_| Some(Box::new(FewestHosts::compact())),
     },
     PlacementName {
         name: "fgd",
         summary: "where fragmentation for the mix of the trace falls the most (FGD, ATC'23)",
+        seeded: false,
         make: |setting| Some(Box::new(Fgd::new(setting.workload))),
     },
     PlacementName {
         name: "random",
         summary: "any host with enough idle GPUs",
+        seeded: true,
         make: |setting| Some(Box::new(Random::new(setting.seed))),
     },
     PlacementName {
         name: "bandpilot",
         summary: "the greatest bandwidth beside the running jobs, however it is split",
+        seeded: false,
         make: |setting| Some(Box::new(Bandpilot::splitting(setting)?)),
     },
     PlacementName {
         name: "bandpilot-whole",
         summary: "the same, instances stay whole",
+        seeded: false,
         make: |setting| Some(Box::new(Bandpilot::whole(setting)?)),
     },
     PlacementName {
         name: "drain",
         summary: "best-fit; the least used hosts are emptied for a job that does not fit",
+        seeded: false,
         make: |_| Some(Box::<Drain>::default()),
     },
     PlacementName {
         name: "repack",
         summary: "best-fit; running jobs are packed anew round by round",
+        seeded: false,
         make: |setting| Some(Box::new(Repack::new(setting.options.round_s))),
     },
 ];
@@ -172,6 +196,11 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 impl Policy {
+    /// True if runs with different seeds may differ.
+    pub const fn seeded(&self) -> bool {
+        self.order.seeded || self.placement.seeded
+    }
+
     /// Reads `fifo/best-fit`.
     ///
     /// # Errors

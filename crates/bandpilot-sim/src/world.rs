@@ -14,6 +14,7 @@ use crate::scheduler::{Effect, Event, Scheduler};
 use crate::setting::Setting;
 use crate::speed::{BandwidthSpeed, Pace, Speed, Steady};
 use crate::truth::Truth;
+use crate::watch::Watcher;
 use crate::workload::Workload;
 
 /// Instants in a row at which nothing happens to jobs although none runs and none arrives any more.
@@ -32,12 +33,25 @@ pub(crate) const BYTES_PER_JOB: usize =
 /// # Errors
 /// If a unit breaks a law of conservation, or the policy needs bandwidths that the setting has not.
 pub fn simulate(setting: &Setting<'_>, policy: Policy) -> Result<Outcome, Broken> {
+    simulate_watched(setting, policy, &mut ())
+}
+
+/// The same while somebody looks on.
+///
+/// # Errors
+/// As for [`simulate`], and if the run is stopped.
+pub fn simulate_watched(
+    setting: &Setting<'_>,
+    policy: Policy,
+    watcher: &mut dyn Watcher,
+) -> Result<Outcome, Broken> {
     let scheduler = policy.scheduler(setting)?;
     match setting.network {
         Some(network) => {
-            simulate_with(setting, scheduler, &mut BandwidthSpeed::new(network, setting.hosts))
+            let mut speed = BandwidthSpeed::new(network, setting.hosts);
+            play(setting, scheduler, &mut speed, watcher)
         }
-        None => simulate_with(setting, scheduler, &mut Steady),
+        None => play(setting, scheduler, &mut Steady, watcher),
     }
 }
 
@@ -50,6 +64,15 @@ pub fn simulate_with(
     scheduler: Scheduler<'_>,
     speed: &mut dyn Speed,
 ) -> Result<Outcome, Broken> {
+    play(setting, scheduler, speed, &mut ())
+}
+
+fn play(
+    setting: &Setting<'_>,
+    scheduler: Scheduler<'_>,
+    speed: &mut dyn Speed,
+    watcher: &mut dyn Watcher,
+) -> Result<Outcome, Broken> {
     let workload = setting.workload;
     let truth = |job: u32| Truth::new(workload.duration_s(JobId(job)));
     let mut world = World {
@@ -57,6 +80,7 @@ pub fn simulate_with(
         costs: setting.options.costs,
         scheduler,
         speed,
+        watcher,
         ledger: Ledger::new(setting.hosts),
         faults: Faults::new(setting),
         truth: (0..workload.len() as u32).map(truth).collect(),
@@ -80,6 +104,9 @@ pub fn simulate_with(
     while world.refused + world.finished < world.truth.len()
         && let Some(next_s) = world.next_s()
     {
+        if world.watcher.stop() {
+            return Err(Broken::Stopped);
+        }
         world.step(next_s)?;
     }
     world.outcome()
@@ -90,6 +117,7 @@ struct World<'a> {
     costs: Costs,
     scheduler: Scheduler<'a>,
     speed: &'a mut dyn Speed,
+    watcher: &'a mut dyn Watcher,
     ledger: Ledger,
     faults: Faults,
     truth: Vec<Truth>,
@@ -153,6 +181,7 @@ impl World<'_> {
             self.stop(job)?;
             self.truth[job.index()].finish_s = now_s;
             self.finished += 1;
+            self.watcher.settled();
             self.faults_in_a_row = 0;
             self.events.push(Event::Finish { job });
         }
@@ -161,6 +190,7 @@ impl World<'_> {
             && key(self.workload.submit_s(job)) <= now
         {
             self.arrived += 1;
+            self.waits(job, 1);
             self.events.push(Event::Submit { job, ask: self.workload.ask(job) });
         }
         self.watch(now)?;
@@ -225,6 +255,7 @@ impl World<'_> {
     /// A job loses its GPUs and what it has done since it last saved its state.
     fn take_down(&mut self, job: JobId) -> Result<(), Broken> {
         self.stop(job)?;
+        self.waits(job, 1);
         let truth = &mut self.truth[job.index()];
         let done_s = truth.progress.done_at(self.now_s);
         let lost_s =
@@ -255,9 +286,14 @@ impl World<'_> {
 
     fn apply(&mut self, effect: Effect) -> Result<(), Broken> {
         match effect {
-            Effect::Refuse { .. } => self.refused += 1,
+            Effect::Refuse { job } => {
+                self.refused += 1;
+                self.waits(job, -1);
+                self.watcher.settled();
+            }
             Effect::Preempt { job } => {
                 self.stop(job)?;
+                self.waits(job, 1);
                 self.moving.insert(job);
             }
             Effect::Start { job, grant } => self.start(job, grant)?,
@@ -285,6 +321,8 @@ impl World<'_> {
             Grant::Share { .. } => 1,
             Grant::Gpus(placement) => placement.hosts() as u32,
         };
+        self.waits(job, -1);
+        self.watcher.takes(self.now_s, &grant);
         self.speed.started(job, &grant, self.workload);
         self.ledger.claim(job, grant, self.workload.shape(job).total_milli())?;
         let truth = &mut self.truth[job.index()];
@@ -297,10 +335,17 @@ impl World<'_> {
         Ok(())
     }
 
+    /// Tells whoever looks on of a job that waits from now on (1), or no longer (-1).
+    fn waits(&mut self, job: JobId, change: i32) {
+        let milli = self.workload.shape(job).total_milli().cast_signed() as i64;
+        self.watcher.waits(self.now_s, change, i64::from(change) * milli);
+    }
+
     /// Takes its GPUs from a job, because it is done, preempted or taken down.
     fn stop(&mut self, job: JobId) -> Result<(), Broken> {
         let grant = self.ledger.release(job)?;
         self.speed.stopped(job, &grant);
+        self.watcher.gives(self.now_s, &grant);
         let done_s = self.truth[job.index()].stop(self.now_s);
         self.book(job, done_s);
         Ok(())

@@ -1,6 +1,7 @@
 //! The arguments as they are given; what they mean is up to the commands.
 
 mod conditions;
+mod kept;
 mod orders;
 mod request;
 
@@ -11,6 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub use conditions::Conditions;
+pub use kept::{Kept, Seeds};
 use orders::OrderNumbers;
 use request::{DISPATCH_EXAMPLES, EXPLAIN_EXAMPLES, collective};
 pub use request::{Dispatch, Explain, Files};
@@ -22,12 +24,14 @@ const EXIT_CODES: &str = "Exit codes:
   3  a file or notation that was given is wrong
   4  the request cannot be met
   5  a file could not be read or written
-  6  done, but something that was looked at has problems";
+  6  done, but something that was looked at has problems
+130  ended by Ctrl-C";
 
 const SIMULATE_EXAMPLES: &str = "Examples:
   bandpilot simulate --trace trace.csv --hosts 16x8 --policy fifo/counting,easy/best-fit
   bandpilot simulate --trace trace.csv.gz --cluster cluster.toml --policy srtf/packed --json
   bandpilot simulate --trace trace.csv --hosts 4x8,2x4 --policy fifo/random --seed 7
+  bandpilot simulate --trace trace.csv --hosts 16x8 --policy fifo/random,srtf/packed --seeds 10 --out runs/
 
 Queue orders:
   fifo        in order of arrival, the first one blocks
@@ -333,10 +337,15 @@ pub struct Simulate {
     /// Seed of random placement, faults and the mix
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
+    /// Run each policy with several seeds: so many from 1 on, or a list such as 3,7 or 10-20
+    #[arg(long, value_name = "N", conflicts_with = "seed")]
+    pub seeds: Option<Seeds>,
     #[command(flatten)]
     pub orders: OrderNumbers,
     #[command(flatten)]
     pub conditions: Conditions,
+    #[command(flatten)]
+    pub kept: Kept,
 }
 
 /// `bandpilot fill`

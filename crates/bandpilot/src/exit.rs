@@ -22,6 +22,8 @@ pub enum Code {
     Io,
     /// 6: done, but something that was looked at has problems.
     Problems,
+    /// 130: ended by Ctrl-C.
+    Interrupted,
 }
 
 impl Code {
@@ -34,6 +36,7 @@ impl Code {
             Self::Impossible => 4,
             Self::Io => 5,
             Self::Problems => 6,
+            Self::Interrupted => 130,
         }
     }
 
@@ -47,6 +50,7 @@ impl Code {
             Self::Impossible => "impossible",
             Self::Io => "io",
             Self::Problems => "problems",
+            Self::Interrupted => "interrupted",
         }
     }
 }

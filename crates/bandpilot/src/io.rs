@@ -112,11 +112,22 @@ pub fn append_locked<T>(
 /// # Errors
 /// If the new text cannot be written beside it and moved into place; then the old file is as it was.
 pub fn replace(path: &Path, text: &str) -> Result<(), Failure> {
+    replace_with(path, |w| w.write_all(text.as_bytes()))
+}
+
+/// The same for what is better written piece by piece.
+///
+/// # Errors
+/// As for [`replace`].
+pub fn replace_with(
+    path: &Path,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
+) -> Result<(), Failure> {
     if is_special(path) {
-        return write_into(path, text);
+        return write_into(path, write);
     }
     let target = behind_links(path)?;
-    place(&target, text, |beside| std::fs::rename(beside, &target))
+    place(&target, write, |beside| std::fs::rename(beside, &target))
 }
 
 /// True for a device, a pipe or a socket: it can be written into, but nothing may be put in its place.
@@ -132,11 +143,11 @@ fn behind_links(path: &Path) -> Result<PathBuf, Failure> {
     std::fs::canonicalize(path).map_err(|error| failure(path, "follow", &error))
 }
 
-fn write_into(path: &Path, text: &str) -> Result<(), Failure> {
-    let written = OpenOptions::new()
-        .write(true)
-        .open(path)
-        .and_then(|mut file| file.write_all(text.as_bytes()));
+fn write_into(
+    path: &Path,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let written = OpenOptions::new().write(true).open(path).and_then(|mut file| write(&mut file));
     written.map_err(|error| failure(path, "write", &error))
 }
 
@@ -146,35 +157,40 @@ fn write_into(path: &Path, text: &str) -> Result<(), Failure> {
 /// If the text cannot be written beside it and moved into place.
 pub fn write_new(path: &Path, text: &str) -> Result<bool, Failure> {
     if is_special(path) {
-        return write_into(path, text).map(|()| true);
+        return write_into(path, |w| w.write_all(text.as_bytes())).map(|()| true);
     }
     let mut new = true;
-    place(path, text, |beside| {
-        // Unlike renaming, linking never replaces a file.
-        match std::fs::hard_link(beside, path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => new = false,
-            // Some file systems have no links; then the moment between these two lines is open.
-            Err(_) if path.exists() => new = false,
-            Err(_) => return std::fs::rename(beside, path),
-            Ok(()) => {}
-        }
-        std::fs::remove_file(beside)
-    })?;
+    place(
+        path,
+        |w| w.write_all(text.as_bytes()),
+        |beside| {
+            // Unlike renaming, linking never replaces a file.
+            match std::fs::hard_link(beside, path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => new = false,
+                // Some file systems have no links; then the moment between these two lines is open.
+                Err(_) if path.exists() => new = false,
+                Err(_) => return std::fs::rename(beside, path),
+                Ok(()) => {}
+            }
+            std::fs::remove_file(beside)
+        },
+    )?;
     Ok(new)
 }
 
-/// Writes a text beside its target and lets `put` move it there.
+/// Writes beside a target and lets `put` move it there.
 fn place(
     path: &Path,
-    text: &str,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
     mut put: impl FnMut(&Path) -> io::Result<()>,
 ) -> Result<(), Failure> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.tmp", std::process::id()));
     let beside = Path::new(&beside);
-    let written = File::create(beside).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_data()?;
+    let written = File::create(beside).and_then(|file| {
+        let mut file = io::BufWriter::new(file);
+        write(&mut file)?;
+        file.into_inner()?.sync_data()?;
         put(beside)
     });
     written.map_err(|error| {

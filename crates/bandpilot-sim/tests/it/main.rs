@@ -11,6 +11,7 @@ mod reference;
 mod runs;
 mod shares;
 mod stepping;
+mod watching;
 
 use std::fmt::Write as _;
 

@@ -17,7 +17,7 @@ use crate::naive::naive;
 use crate::{finishes, hosts, run, scheduler};
 
 /// A trace of (submit, duration, thousandths): less than 1000 is a share, more are whole GPUs.
-fn trace(jobs: &[(u32, u32, u32)]) -> Trace {
+pub fn trace(jobs: &[(u32, u32, u32)]) -> Trace {
     let mut text = "submit_s,duration_s,gpus,gpu_milli\n".to_owned();
     for (submit_s, duration_s, milli) in jobs {
         let (gpus, milli) = if *milli < 1000 { (1, *milli) } else { (milli / 1000, 1000) };

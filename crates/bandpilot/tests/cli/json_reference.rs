@@ -187,7 +187,7 @@ fn simulate() {
     let folder =
         folder_with(&[("t.csv", rows), ("calm.csv", "submit_s,duration_s,gpus\n0,1.5,1\n")]);
     let command = "simulate --hosts 1x8 --policy fifo/counting,srtf/best-fit --trace";
-    let values = ["t.csv", "calm.csv", "calm.csv --mix 100%"]
+    let values = ["t.csv", "calm.csv", "calm.csv --mix 100% --seeds 2"]
         .map(|trace| json(folder.path(), &format!("{command} {trace}")));
     compare("simulate-json.md", "Result", &values);
 }

@@ -15,6 +15,7 @@ mod output;
 mod parallel;
 mod requests;
 mod simulate;
+mod simulate_kept;
 mod transcripts;
 
 use std::path::{Path, PathBuf};

@@ -51,11 +51,11 @@ impl Ground {
     }
 
     /// Makes of a trace what the arguments ask for; says what the mix has changed.
-    pub fn prepare(&self, trace: &mut Trace, args: &Simulate) -> Option<Mixed> {
+    pub fn prepare(&self, trace: &mut Trace, args: &Simulate, seed: u64) -> Option<Mixed> {
         for job in &mut trace.jobs {
             job.comm_share.get_or_insert(args.conditions.comm_share);
         }
-        args.conditions.mix.map(|share| mix(trace, share, args.seed, &self.hosts))
+        args.conditions.mix.map(|share| mix(trace, share, seed, &self.hosts))
     }
 }
 

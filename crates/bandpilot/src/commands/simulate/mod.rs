@@ -1,0 +1,194 @@
+//! `bandpilot simulate`.
+
+mod figures;
+mod folder;
+mod ground;
+mod job_table;
+mod remarks;
+mod report;
+mod runs;
+mod text;
+
+use std::path::Path;
+
+use bandpilot_readers::Diagnostic;
+use bandpilot_readers::trace_file;
+use bandpilot_sim::Policy;
+use serde_json::{Value, json};
+
+use self::folder::{About, CSV, Folder, PARQUET, REPORT, SUMMARY, fingerprint};
+use self::ground::Ground;
+use self::runs::Stage;
+use self::text::Simulated;
+use super::ground::Remarks;
+use crate::cli::Simulate;
+use crate::exit::{Code, Failure};
+use crate::io::{read_text, replace, replace_with, write_new};
+use crate::output::{Done, Output as _};
+
+/// Plays a trace against policies.
+///
+/// # Errors
+/// If an argument, the trace or the cluster cannot be used, results cannot be kept, or Ctrl-C ends it.
+pub fn simulate(args: &Simulate) -> Result<Done, Failure> {
+    let policies = policies(&args.policy)?;
+    if let Some(path) = &args.kept.report
+        && !args.kept.force
+        && path.exists()
+        && !crate::io::is_special(path)
+    {
+        return Err(exists(path));
+    }
+    let mut remarks = Remarks::new();
+    let ground = Ground::read(args, &mut remarks)?;
+    let file = args.trace.display().to_string();
+    let text = read_text(&args.trace)?;
+    let read = trace_file::read(&text);
+    if read.value.jobs.is_empty() {
+        let mut reasons = read.diagnostics;
+        if reasons.is_empty() {
+            reasons.push(Diagnostic::error("", "the trace has no job"));
+        }
+        return Err(Failure::all(Code::BadInput, &file, reasons));
+    }
+    let bad_rows = read.value.bad_rows;
+    let seeds = args.seeds.as_ref().map_or(vec![args.seed], |seeds| seeds.0.clone());
+    let stage = Stage::new(ground, policies, seeds, read.value, args);
+    let about = about(args, &stage, &text);
+    let kept = &args.kept;
+    let folder = kept.out.as_ref();
+    let folder =
+        folder.map(|path| Folder::take(path, &about, kept.resume, kept.force)).transpose()?;
+    let scene = stage.scene(0);
+    let played = runs::play(&stage, folder.as_ref())?;
+
+    let left_out = scene.workload.left_out;
+    remarks.extend(read.diagnostics.into_iter().map(|remark| (file.clone(), remark)));
+    remarks.extend(remarks::left_out(&left_out).map(|remark| (file.clone(), remark)));
+    let refused = remarks::refused(scene, &played);
+    let code = if bad_rows > 0 || !refused.is_empty() { Code::Problems } else { Code::Ok };
+    remarks.extend(refused.into_iter().map(|remark| (file.clone(), remark)));
+    let mut result = Simulated {
+        trace: file,
+        hosts: stage.ground.hosts.len(),
+        gpus: stage.ground.hosts.gpus(),
+        seeds: stage.seeds.clone(),
+        jobs: scene.workload.len(),
+        bad_rows,
+        left_out,
+        mixed: scene.mixed,
+        policies: figures::judge(&stage, played),
+        remarks: remarks.clone(),
+        files: Vec::new(),
+    };
+    result.files = write(args, folder.as_ref(), &stage, &result)?;
+    Ok(Done { output: Box::new(result), remarks, code })
+}
+
+/// Writes the files that were asked for; gives their names.
+fn write(
+    args: &Simulate,
+    folder: Option<&Folder>,
+    stage: &Stage,
+    result: &Simulated,
+) -> Result<Vec<String>, Failure> {
+    let mut files = Vec::new();
+    if folder.is_none() && args.kept.report.is_none() {
+        return Ok(files);
+    }
+    let page = report::report(result, stage, &command_line(std::env::args()));
+    if let Some(path) = &args.kept.report {
+        if args.kept.force {
+            replace(path, &page)?;
+        } else if !write_new(path, &page)? {
+            return Err(exists(path));
+        }
+        files.push(path.display().to_string());
+    }
+    if let Some(folder) = folder {
+        let rows = &result.policies;
+        replace_with(&folder.path(CSV), |w| job_table::csv(w, stage, rows))?;
+        replace_with(&folder.path(PARQUET), |w| job_table::parquet(w, stage, rows))?;
+        folder.write(SUMMARY, &format!("{:#}\n", result.json()))?;
+        folder.write(REPORT, &page)?;
+        let names = [CSV, PARQUET, SUMMARY, REPORT];
+        files.extend(names.map(|name| folder.path(name).display().to_string()));
+    }
+    Ok(files)
+}
+
+fn exists(path: &Path) -> Failure {
+    let reason = Diagnostic::error("", "there is a file of this name");
+    let reason = reason.help("name another one, or overwrite it with --force");
+    Failure::new(Code::BadInput, &path.display().to_string(), reason)
+}
+
+/// What results depend on. Where a text would be long it is a fingerprint.
+fn about(args: &Simulate, stage: &Stage, trace: &str) -> About {
+    let policies: Vec<String> = stage.policies.iter().map(ToString::to_string).collect();
+    let ground = &stage.ground;
+    let about = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "trace": args.trace.display().to_string(),
+        "trace_sha256": fingerprint(trace),
+        "cluster_sha256": fingerprint(&format!("{:?}", ground.cluster)),
+        "model_sha256": fingerprint(&format!("{:?}", ground.model)),
+        "bytes": ground.bytes,
+        "comm_share": args.conditions.comm_share,
+        "mix": args.conditions.mix,
+        "options": format!("{:?}", ground.options),
+        "policies": policies,
+        "seeds": stage.seeds,
+    });
+    match about {
+        Value::Object(about) => about,
+        _ => About::new(),
+    }
+}
+
+/// The command as it could be typed again, without what does not change the results.
+fn command_line(words: impl Iterator<Item = String>) -> String {
+    let passing = ["--resume", "--force", "--json"];
+    let words = words.skip(1).filter(|word| !passing.contains(&&**word));
+    let plain = |word: &str| {
+        let safe = |c: char| c.is_ascii_alphanumeric() || "-_./,:=%+@".contains(c);
+        !word.is_empty() && word.chars().all(safe)
+    };
+    let quoted = words
+        .map(|word| if plain(&word) { word } else { format!("'{}'", word.replace('\'', r"'\''")) });
+    std::iter::once("bandpilot".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
+}
+
+fn policies(names: &[String]) -> Result<Vec<Policy>, Failure> {
+    let mut policies: Vec<Policy> = Vec::with_capacity(names.len());
+    let wrong = |message: String| {
+        let reason = Diagnostic::error("", message).help("run with --help for the list");
+        Failure::new(Code::BadInput, "--policy", reason)
+    };
+    for name in names {
+        let policy = Policy::parse(name).map_err(|error| wrong(error.to_string()))?;
+        if policies.iter().any(|known| known.to_string() == policy.to_string()) {
+            return Err(wrong(format!("'{policy}' stands twice")));
+        }
+        policies.push(policy);
+    }
+    Ok(policies)
+}
+
+#[cfg(test)]
+mod tests {
+    use bandpilot_sim::policy::{ORDERS, PLACEMENTS};
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn help_lists_every_unit() {
+        let mut command = crate::cli::Cli::command();
+        let simulate = command.find_subcommand_mut("simulate").unwrap();
+        let help = simulate.render_long_help().to_string();
+        let orders = ORDERS.iter().map(|order| (order.name, order.summary));
+        let placements = PLACEMENTS.iter().map(|rule| (rule.name, rule.summary));
+        for (name, summary) in orders.chain(placements) {
+            assert!(help.contains(&format!("  {name:<11} {summary}\n")), "{name}: {summary}");
+        }
+    }
+}

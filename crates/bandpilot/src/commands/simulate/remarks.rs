@@ -1,0 +1,58 @@
+//! What is to be said of jobs that are not played as the trace has them.
+
+use std::collections::BTreeMap;
+
+use bandpilot_readers::Diagnostic;
+use bandpilot_sim::{JobId, LeftOut, Policy};
+
+use super::runs::{Run, Scene};
+
+/// Most jobs that are listed because they fit nowhere.
+const MAX_LISTED: usize = 100;
+
+/// Remarks on jobs that were left out or changed.
+pub fn left_out(left_out: &LeftOut) -> impl Iterator<Item = Diagnostic> + use<> {
+    let LeftOut { without_gpus, shared_gpus, model_unknown } = *left_out;
+    [
+        ("gpus", without_gpus, "jobs without a GPU, left out"),
+        ("gpu_milli", shared_gpus, "jobs that ask for parts of several GPUs, given whole ones"),
+        (
+            "gpu_type",
+            model_unknown,
+            "jobs that name a GPU model where the hosts have none, given any",
+        ),
+    ]
+    .into_iter()
+    .filter(|(_, jobs, _)| *jobs > 0)
+    .map(|(field, jobs, what)| Diagnostic::note(field, format!("{what}: {jobs}")))
+}
+
+/// Remarks on the jobs that would not fit on the idle cluster, with the first seed.
+pub fn refused(scene: &Scene, policies: &[(Policy, Vec<Run>)]) -> Vec<Diagnostic> {
+    let mut by_job: BTreeMap<JobId, Vec<String>> = BTreeMap::new();
+    for (policy, runs) in policies {
+        let jobs = runs.first().map_or(&[][..], |run| &run.jobs);
+        for (job, _) in (0..).map(JobId).zip(jobs).filter(|(_, job)| job.finish_s.is_none()) {
+            by_job.entry(job).or_default().push(policy.to_string());
+        }
+    }
+    let remark = |(job, names): (&JobId, &Vec<String>)| {
+        let row = scene.trace.jobs.get(scene.workload.of_trace(*job));
+        let (name, line, gpus) = row.map_or(("", 0, 0), |row| (&*row.name, row.line, row.gpus));
+        let who = if names.len() == policies.len() {
+            "no policy".to_owned()
+        } else {
+            format!("not {}", names.join(", "))
+        };
+        let message = format!(
+            "'{name}' asks for {gpus} GPUs that do not fit on the idle cluster: {who} runs it"
+        );
+        Diagnostic::warning("gpus", message).at(line, 0)
+    };
+    let mut remarks: Vec<Diagnostic> = by_job.iter().take(MAX_LISTED).map(remark).collect();
+    if by_job.len() > MAX_LISTED {
+        let more = by_job.len() - MAX_LISTED;
+        remarks.push(Diagnostic::warning("gpus", format!("{more} further jobs do not fit")));
+    }
+    remarks
+}

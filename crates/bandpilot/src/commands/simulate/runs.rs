@@ -1,0 +1,258 @@
+//! Playing: each policy with each seed, side by side.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bandpilot_model::Predictor;
+use bandpilot_readers::Diagnostic;
+use bandpilot_readers::trace_file::Trace;
+use bandpilot_sim::series::{Recorder, Series};
+use bandpilot_sim::{
+    Broken, Grant, JobResult, Metrics, Mixed, Network, Policy, Setting, Watcher, Workload,
+    simulate_watched,
+};
+use indicatif::{ProgressBar, ProgressStyle};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::folder::Folder;
+use super::ground::Ground;
+use crate::cli::Simulate;
+use crate::exit::{Code, Failure};
+
+/// Jobs after which the progress bar is told.
+const JOBS_A_TICK: u64 = 256;
+
+/// The jobs that are played with a seed.
+pub struct Scene {
+    /// The trace.
+    pub trace: Trace,
+    /// Its jobs on the cluster.
+    pub workload: Workload,
+    /// What the mix has changed.
+    pub mixed: Option<Mixed>,
+}
+
+/// Everything that is given.
+pub struct Stage {
+    /// Cluster and options.
+    pub ground: Ground,
+    /// Policies in the order in which they were asked for.
+    pub policies: Vec<Policy>,
+    /// Seeds in that order; at least one.
+    pub seeds: Vec<u64>,
+    /// One a seed if the jobs depend on it, else a single one.
+    scenes: Vec<Scene>,
+}
+
+impl Stage {
+    /// Makes the jobs of each seed.
+    pub fn new(
+        ground: Ground,
+        policies: Vec<Policy>,
+        seeds: Vec<u64>,
+        trace: Trace,
+        args: &Simulate,
+    ) -> Self {
+        let scene = |seed: u64, mut trace: Trace| {
+            let mixed = ground.prepare(&mut trace, args, seed);
+            let workload = Workload::new(&trace, &ground.hosts);
+            Scene { trace, workload, mixed }
+        };
+        let scenes = if args.conditions.mix.is_some() {
+            seeds.iter().map(|seed| scene(*seed, trace.clone())).collect()
+        } else {
+            vec![scene(seeds[0], trace)]
+        };
+        Self { ground, policies, seeds, scenes }
+    }
+
+    /// The jobs of the `at`-th seed.
+    pub fn scene(&self, at: usize) -> &Scene {
+        &self.scenes[at.min(self.scenes.len() - 1)]
+    }
+
+    /// True if runs of this policy differ by seed.
+    pub fn seeded(&self, policy: Policy) -> bool {
+        let faults = &self.ground.options.faults;
+        let fail = faults.host_mtbf_s.is_finite() || faults.link_mtbf_s.is_finite();
+        policy.seeded() || fail || self.scenes.len() > 1
+    }
+
+    /// All runs: policy and position of the seed. What does not depend on the seed is run once.
+    fn runs(&self) -> Vec<(Policy, usize)> {
+        let seeds = |policy: Policy| if self.seeded(policy) { self.seeds.len() } else { 1 };
+        let of = |policy: &Policy| (0..seeds(*policy)).map(|at| (*policy, at)).collect::<Vec<_>>();
+        self.policies.iter().flat_map(of).collect()
+    }
+}
+
+/// One run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Run {
+    /// Its seed.
+    pub seed: u64,
+    /// Its figures.
+    pub metrics: Metrics,
+    /// What became of each job.
+    pub jobs: Vec<JobResult>,
+    /// How it went over time; for the first seed only.
+    pub series: Option<Series>,
+}
+
+/// Why a run gives nothing.
+enum Missing {
+    Stopped,
+    Failed(Failure),
+}
+
+/// Set by Ctrl-C. A second one ends the program at once.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Lets Ctrl-C end the runs in good order. Where that is not to be had, it ends the program as ever.
+fn heed_interrupts() {
+    let _ = ctrlc::set_handler(|| {
+        if STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    });
+}
+
+/// Plays everything that is not yet in the folder; runs that are done are put there at once.
+///
+/// # Errors
+/// If a run is not sound, cannot be kept, or Ctrl-C ends it.
+pub fn play(stage: &Stage, folder: Option<&Folder>) -> Result<Vec<(Policy, Vec<Run>)>, Failure> {
+    heed_interrupts();
+    let runs = stage.runs();
+    let all = runs.len();
+    let bar = progress_bar(runs.iter().map(|(_, at)| stage.scene(*at).workload.len()).sum(), all);
+    let done = AtomicCount::default();
+    let one = |(policy, at): &(Policy, usize)| -> Result<Run, Missing> {
+        let kept = folder.and_then(|folder| folder.run(*policy, stage.seeds[*at]));
+        let jobs = stage.scene(*at).workload.len();
+        let run = if let Some(run) = kept.filter(|run| run.jobs.len() == jobs) {
+            bar.inc(jobs as u64);
+            run
+        } else {
+            let run = play_one(stage, *policy, *at, &bar)?;
+            let keep = folder.map_or(Ok(()), |folder| folder.keep(*policy, &run));
+            keep.map_err(Missing::Failed)?;
+            run
+        };
+        bar.set_message(format!("{} of {all} runs", done.next()));
+        Ok(run)
+    };
+    let played: Vec<Result<Run, Missing>> = runs.par_iter().map(one).collect();
+    bar.finish_and_clear();
+    let finished = played.iter().filter(|run| run.is_ok()).count();
+    let mut policies: Vec<(Policy, Vec<Run>)> = Vec::new();
+    for ((policy, at), run) in runs.iter().zip(played) {
+        let run = run.map_err(|missing| match missing {
+            Missing::Failed(failure) => failure,
+            Missing::Stopped => interrupted(finished, all, folder),
+        })?;
+        match policies.last_mut() {
+            Some((_, runs)) if *at > 0 => runs.push(run),
+            _ => policies.push((*policy, vec![run])),
+        }
+    }
+    Ok(policies)
+}
+
+#[derive(Default)]
+struct AtomicCount(std::sync::atomic::AtomicUsize);
+
+impl AtomicCount {
+    fn next(&self) -> usize {
+        self.0.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+fn interrupted(finished: usize, all: usize, folder: Option<&Folder>) -> Failure {
+    let message = format!("interrupted after {finished} of {all} runs");
+    let reason = Diagnostic::error("", message);
+    let reason = match folder {
+        Some(_) => reason.help("they are kept; the same command with --resume does the others"),
+        None => reason.help("with --out, runs that are done are kept"),
+    };
+    Failure::new(Code::Interrupted, "", reason)
+}
+
+fn progress_bar(jobs: usize, runs: usize) -> ProgressBar {
+    // Hidden by itself where stderr is no terminal.
+    let bar = ProgressBar::new(jobs as u64).with_message(format!("0 of {runs} runs"));
+    if let Ok(style) =
+        ProgressStyle::with_template("{bar:30} {human_pos}/{human_len} jobs, {msg}, {eta} left")
+    {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn play_one(stage: &Stage, policy: Policy, at: usize, bar: &ProgressBar) -> Result<Run, Missing> {
+    let Stage { ground, seeds, .. } = stage;
+    let workload = &stage.scene(at).workload;
+    let predictor = Predictor::new(&ground.model, &ground.cluster, ground.bytes);
+    let setting = Setting::new(&ground.hosts, workload, &ground.options, seeds[at])
+        .with_network(Network::new(&predictor));
+    let recorder = (at == 0).then(|| Recorder::new(&ground.hosts));
+    let mut spectator = Spectator { recorder, bar, untold: 0 };
+    let outcome = simulate_watched(&setting, policy, &mut spectator);
+    bar.inc(spectator.untold);
+    let outcome = outcome.map_err(|broken| match broken {
+        Broken::Stopped => Missing::Stopped,
+        broken => Missing::Failed(unsound(policy, &broken)),
+    })?;
+    Ok(Run {
+        seed: seeds[at],
+        metrics: Metrics::new(workload, &outcome),
+        jobs: outcome.jobs().collect(),
+        series: spectator.recorder.map(Recorder::finish),
+    })
+}
+
+fn unsound(policy: Policy, broken: &Broken) -> Failure {
+    let message = format!("the run of {policy} is not sound: {broken}");
+    let help = "this is a mistake in the program; please report it with the trace";
+    Failure::new(Code::Internal, "", Diagnostic::error("", message).help(help))
+}
+
+/// Looks on at a run.
+struct Spectator<'a> {
+    recorder: Option<Recorder>,
+    bar: &'a ProgressBar,
+    /// Jobs that are done and that the bar does not know of.
+    untold: u64,
+}
+
+impl Watcher for Spectator<'_> {
+    fn waits(&mut self, now_s: f64, jobs: i32, milli: i64) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.waits(now_s, jobs, milli);
+        }
+    }
+
+    fn takes(&mut self, now_s: f64, grant: &Grant) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.takes(now_s, grant);
+        }
+    }
+
+    fn gives(&mut self, now_s: f64, grant: &Grant) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.gives(now_s, grant);
+        }
+    }
+
+    fn settled(&mut self) {
+        self.untold += 1;
+        if self.untold == JOBS_A_TICK {
+            self.bar.inc(self.untold);
+            self.untold = 0;
+        }
+    }
+
+    fn stop(&mut self) -> bool {
+        STOP.load(Ordering::Relaxed)
+    }
+}

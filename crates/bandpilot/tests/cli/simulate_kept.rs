@@ -1,0 +1,352 @@
+//! What `simulate` keeps: folder, files, interruption, seeds, report.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::record::Field;
+use serde_json::Value;
+
+use crate::{bandpilot, folder_with, refused, run, run_json};
+
+const RESULTS: [&str; 5] =
+    ["simulate.json", "jobs.csv", "jobs.parquet", "summary.json", "report.html"];
+
+/// A trace of so many jobs, many of which wait at once.
+fn trace(jobs: u32) -> String {
+    let mut text = "job_id,submit_s,duration_s,gpus,tenant\n".to_owned();
+    for job in 0..jobs {
+        let (submit_s, duration_s) = (job * 5, 40 + job * 37 % 900);
+        writeln!(text, "j{job},{submit_s},{duration_s},{},t{}", 1 + job * 11 % 13, job % 3)
+            .unwrap();
+    }
+    text
+}
+
+fn results(folder: &Path) -> Vec<Vec<u8>> {
+    RESULTS.iter().map(|name| fs::read(folder.join(name)).unwrap()).collect()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_that_is_interrupted_goes_on_where_it_was() {
+    let text = trace(6_000);
+    let (whole, broken) = (folder_with(&[("t.csv", &text)]), folder_with(&[("t.csv", &text)]));
+    let policies = "fifo/counting,srtf/best-fit,srtf/packed,srtf/random,srtf/first-fit";
+    let args = ["simulate", "--trace", "t.csv", "--hosts", "4x8", "--policy", policies];
+    let args = [&args[..], &["--seeds", "2", "--out", "o"]].concat();
+
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin("bandpilot"))
+        .current_dir(broken.path())
+        .args(&args)
+        .env("RAYON_NUM_THREADS", "1")
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let first = broken.path().join("o/runs/fifo-counting-1.json.gz");
+    while !first.exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it could be interrupted");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.contains("interrupted after") && said.contains("--resume"), "{said}");
+    let kept = || fs::read_dir(broken.path().join("o/runs")).unwrap().count();
+    assert!((1..6).contains(&kept()), "{}", kept());
+    assert!(
+        !broken.path().join("o/jobs.csv").exists() && !broken.path().join("o/report.html").exists()
+    );
+
+    // What was done is not done again: a run that is there is taken as it is.
+    let before = fs::metadata(&first).unwrap().modified().unwrap();
+    let (code, _, err) = run(broken.path(), &[&args[..], &["--resume"]].concat());
+    assert_eq!(code, 0, "{err}");
+    assert_eq!((kept(), fs::metadata(&first).unwrap().modified().unwrap()), (6, before));
+    let (code, ..) = run(whole.path(), &args);
+    assert_eq!(code, 0);
+    assert_eq!(results(&broken.path().join("o")), results(&whole.path().join("o")));
+    // All is there: nothing is left to do, and nothing changes. A damaged run is run again.
+    fs::write(&first, "damaged").unwrap();
+    let (code, ..) = run(broken.path(), &[&args[..], &["--resume"]].concat());
+    assert_eq!(code, 0);
+    assert_eq!(results(&broken.path().join("o")), results(&whole.path().join("o")));
+}
+
+/// Rows of a CSV file by column, and the columns in order.
+fn csv_rows(path: &Path) -> (Vec<String>, Vec<BTreeMap<String, String>>) {
+    let mut reader = csv::Reader::from_path(path).unwrap();
+    let names: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
+    let row = |row: csv::StringRecord| {
+        names.iter().cloned().zip(row.iter().map(str::to_owned)).collect::<BTreeMap<_, _>>()
+    };
+    let rows = reader.records().map(|record| row(record.unwrap())).collect();
+    (names, rows)
+}
+
+#[test]
+fn csv_and_parquet_hold_the_same_rows() {
+    let rows = "job_id,submit_s,duration_s,gpus,tenant\n\"a, \"\"x\"\"\",0,100,8,ü\nb,10.5,100,16,\nc,20,0,4,t\nd,30,5,99,t\n";
+    let folder = folder_with(&[("t.csv", rows)]);
+    let args = ["simulate", "--trace", "t.csv", "--hosts", "2x8", "--out", "o", "--policy"];
+    let args =
+        [&args[..], &["srtf/best-fit,fifo/random", "--seeds", "3,18446744073709551615"]].concat();
+    let (code, ..) = run(folder.path(), &args);
+    assert_eq!(code, 6);
+    let (names, rows) = csv_rows(&folder.path().join("o/jobs.csv"));
+    let page = crate::repository().join("docs/reference/simulate-files.md");
+    let page = fs::read_to_string(page).unwrap();
+    let (_, columns) = page.split_once("| column |").unwrap();
+    let told = columns.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    assert_eq!(told.collect::<Vec<_>>(), names);
+    let file = fs::File::open(folder.path().join("o/jobs.parquet")).unwrap();
+    let reader = SerializedFileReader::new(file).unwrap();
+    let mut count = 0;
+    for (row, expected) in reader.get_row_iter(None).unwrap().zip(&rows) {
+        let row = row.unwrap();
+        let columns: Vec<&String> = row.get_column_iter().map(|(name, _)| name).collect();
+        assert_eq!(columns, names.iter().collect::<Vec<_>>());
+        for (name, field) in row.get_column_iter() {
+            let text = &expected[name];
+            match field {
+                Field::Null => assert_eq!(text, "", "{name}"),
+                Field::Str(value) => assert_eq!(text, value, "{name}"),
+                Field::ULong(value) => assert_eq!(text, &value.to_string(), "{name}"),
+                Field::Double(value) => assert_eq!(text.parse(), Ok(*value), "{name}"),
+                other => panic!("{name} is {other:?}"),
+            }
+        }
+        count += 1;
+    }
+    // Four jobs with one policy that no seed changes, and one that each does.
+    assert_eq!((count, rows.len()), (12, 12));
+    let of = |at: usize, name: &str| rows[at][name].as_str();
+    let first = [
+        "policy",
+        "seed",
+        "job_id",
+        "tenant",
+        "line",
+        "jct_s",
+        "wait_s",
+        "slowdown",
+        "gpus",
+        "hosts",
+        "gpu_seconds",
+    ];
+    let first = first.map(|name| of(0, name));
+    assert_eq!(
+        first,
+        ["srtf/best-fit", "3", "a, \"x\"", "ü", "2", "100", "0", "1", "8", "1", "800"]
+    );
+    assert_eq!((of(1, "submit_s"), of(1, "finish_s"), of(1, "wait_s")), ("10.5", "200", "89.5"));
+    // A job without a duration has no slowdown; one that fits nowhere has nothing.
+    assert_eq!((of(2, "jct_s"), of(2, "slowdown")), ("0", ""));
+    assert_eq!((of(3, "first_start_s"), of(3, "jct_s"), of(3, "gpu_seconds")), ("", "", "0"));
+    assert_eq!(of(11, "seed"), "18446744073709551615");
+}
+
+#[test]
+fn a_folder_with_other_results_is_left_alone() {
+    let folder = folder_with(&[("t.csv", &trace(50)), ("u.csv", &trace(49))]);
+    let path = folder.path();
+    let base = ["simulate", "--hosts", "2x8", "--out", "o", "--trace"];
+    let with = |more: &[&'static str]| [&base[..], more].concat();
+    let (code, ..) = run(path, &with(&["t.csv", "--policy", "fifo/random"]));
+    assert_eq!(code, 0);
+    fs::write(path.join("o/mine.txt"), "mine").unwrap();
+    let before = results(&path.join("o"));
+
+    let (err, answer) = refused(path, &with(&["t.csv", "--policy", "fifo/random"]), 3);
+    assert!(err.contains("o: error: it holds results already (simulate.json)"), "{err}");
+    assert_eq!(answer["file"], "o");
+    for (args, differs) in [
+        (
+            &["u.csv", "--policy", "fifo/random"][..],
+            "trace (t.csv there, u.csv now), trace_sha256 (",
+        ),
+        (
+            &["t.csv", "--policy", "fifo/packed"],
+            "policies ([\"fifo/random\"] there, [\"fifo/packed\"] now)",
+        ),
+        (&["t.csv", "--policy", "fifo/random", "--seed", "2"], "seeds ([1] there, [2] now)"),
+        (&["t.csv", "--policy", "fifo/random", "--preemption-cost", "5"], "options ("),
+        (
+            &["t.csv", "--policy", "fifo/random", "--comm-share", "0.5"],
+            "comm_share (0.0 there, 0.5 now)",
+        ),
+    ] {
+        let (err, _) = refused(path, &[&with(args)[..], &["--resume"]].concat(), 3);
+        assert!(err.contains("of another command: ") && err.contains(differs), "{args:?}\n{err}");
+    }
+    assert_eq!(results(&path.join("o")), before);
+    // Results without runs are somebody else's, also for --resume.
+    fs::create_dir(path.join("p")).unwrap();
+    fs::write(path.join("p/jobs.csv"), "theirs").unwrap();
+    let args = [
+        "simulate",
+        "--hosts",
+        "2x8",
+        "--trace",
+        "t.csv",
+        "--policy",
+        "fifo/packed",
+        "--out",
+        "p",
+        "--resume",
+    ];
+    let (err, _) = refused(path, &args, 3);
+    assert!(err.contains("(jobs.csv)"), "{err}");
+    assert_eq!(fs::read_to_string(path.join("p/jobs.csv")).unwrap(), "theirs");
+
+    let (code, ..) = run(path, &with(&["u.csv", "--policy", "fifo/packed", "--force"]));
+    assert_eq!(code, 0);
+    assert_ne!(results(&path.join("o")), before);
+    assert_eq!(fs::read_to_string(path.join("o/mine.txt")).unwrap(), "mine");
+    let runs = fs::read_dir(path.join("o/runs")).unwrap();
+    let runs: Vec<_> = runs.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(runs, ["fifo-packed-1.json.gz"]);
+    for (args, code) in [
+        (&["--resume"][..], 2),
+        (&["--out", "q", "--resume", "--force"], 2),
+        (&["--out", "t.csv"], 5),
+        (&["--out", "t.csv/x"], 5),
+        (&["--report", "none/r.html"], 5),
+        (&["--report", "t.csv"], 3),
+        (&["--seeds", "0"], 2),
+        (&["--seeds", "3", "--seed", "1"], 2),
+    ] {
+        let base = ["simulate", "--hosts", "2x8", "--trace", "t.csv", "--policy", "fifo/packed"];
+        refused(path, &[&base[..], args].concat(), code);
+    }
+    assert!(fs::read_to_string(path.join("t.csv")).unwrap().starts_with("job_id"));
+}
+
+#[test]
+fn figures_of_several_seeds_are_means_of_their_runs() {
+    let folder = folder_with(&[("t.csv", &trace(150))]);
+    let args =
+        ["simulate", "--trace", "t.csv", "--hosts", "4x8", "--policy", "fifo/random,srtf/packed"];
+    let with = |more: &[&str]| run_json(folder.path(), &[&args[..], more].concat()).1;
+    let many = with(&["--seeds", "7,3"]);
+    assert_eq!((&many["seed"], &many["seeds"]), (&7.into(), &serde_json::json!([7, 3])));
+    let random = &many["policies"][0];
+    let alone = ["7", "3"].map(|seed| with(&["--seed", seed])["policies"][0].clone());
+    for (at, alone) in alone.iter().enumerate() {
+        assert_eq!(random["runs"][at], alone["runs"][0]);
+        for key in ["avg_jct_s", "median_jct_s", "makespan_s", "preemptions", "jobs"] {
+            assert_eq!(alone["runs"][0][key], alone[key], "{key}");
+        }
+    }
+    let mean = |key: &str| {
+        let of = |at: usize| alone[at][key].as_f64().unwrap();
+        f64::midpoint(of(0), of(1))
+    };
+    for key in ["avg_jct_s", "median_jct_s", "p99_jct_s", "avg_wait_s", "head_blocked_s"] {
+        assert_eq!(random[key].as_f64(), Some(mean(key)), "{key}");
+    }
+    assert_ne!(alone[0]["avg_jct_s"], alone[1]["avg_jct_s"]);
+    // A policy without randomness is run once, unless faults or the mix depend on the seed.
+    let packed = &many["policies"][1];
+    assert_eq!(
+        (packed["runs"].as_array().unwrap().len(), &packed["seeded"]),
+        (1, &Value::from(false))
+    );
+    for more in [["--mix", "50%"], ["--host-mtbf", "1h"]] {
+        let packed = &with(&[&["--seeds", "2"], &more[..]].concat())["policies"][1];
+        let jct = |at: usize| packed["runs"][at]["avg_jct_s"].as_f64().unwrap();
+        assert!(jct(0) != jct(1) && packed["seeded"] == true, "{packed}");
+    }
+    for policy in many["policies"].as_array().unwrap() {
+        for key in ["avg_jct_s", "median_jct_s", "avg_wait_s"] {
+            let end = |end: &str| policy["intervals"][key][end].as_f64().unwrap();
+            let value = policy[key].as_f64().unwrap();
+            assert!(end("low") < value && value < end("high"), "{key} {policy}");
+        }
+    }
+    let less = packed["avg_jct_s"].as_f64().unwrap() - random["avg_jct_s"].as_f64().unwrap();
+    assert_eq!(packed["avg_jct_less_first_s"].as_f64(), Some(less));
+    let (_, out, _) = run(folder.path(), &[&args[..], &["--seeds", "7,3"]].concat());
+    assert!(out.contains("run once, as no seed changes them: srtf/packed"), "{out}");
+}
+
+fn parsed(html: &str) -> roxmltree::Document<'_> {
+    let options =
+        roxmltree::ParsingOptions { allow_dtd: true, ..roxmltree::ParsingOptions::default() };
+    roxmltree::Document::parse_with_options(html, options).unwrap()
+}
+
+#[cfg(unix)]
+#[test]
+fn the_report_is_one_page_that_shows_every_policy() {
+    let hostile = "<script>alert('$1$')&\".csv";
+    let none = "submit_s,duration_s,gpus,job_id\n0,5,99,<b>\n";
+    let folder = folder_with(&[(hostile, &trace(1)), ("none.csv", none), ("t.csv", &trace(200))]);
+    let policies = "fifo/counting,fifo/best-fit,fifo-skip/packed,sjf-strict/compact,sjf-skip/random,srtf/packed,srtf/random,easy/first-fit,easy/best-fit,easy/random";
+    for (trace, code) in [("t.csv", 0), (hostile, 0), ("none.csv", 6)] {
+        let args = ["simulate", "--trace", trace, "--hosts", "5x8", "--policy", policies];
+        let files = ["--out", "o", "--report", "r.html", "--force", "--json"];
+        let (is, out, err) = run(folder.path(), &[&args[..], &files].concat());
+        assert_eq!(is, code, "{err}");
+        let html = fs::read_to_string(folder.path().join("r.html")).unwrap();
+        assert_eq!(html, fs::read_to_string(folder.path().join("o/report.html")).unwrap());
+        assert_eq!(out, fs::read_to_string(folder.path().join("o/summary.json")).unwrap());
+        let document = parsed(&html);
+        let texts = |tag: &str| -> Vec<String> {
+            let tags = document.descendants().filter(|node| node.tag_name().name() == tag);
+            let text = |node: roxmltree::Node<'_, '_>| {
+                node.descendants()
+                    .filter(roxmltree::Node::is_text)
+                    .filter_map(|text| text.text())
+                    .collect()
+            };
+            tags.map(text).collect()
+        };
+        let names: Vec<&str> = policies.split(',').collect();
+        assert_eq!(texts("h3"), names);
+        assert_eq!(texts("tr").len(), 11);
+        assert!(
+            texts("code")[0].starts_with("bandpilot simulate --trace ")
+                && !html.contains("--force")
+        );
+        assert!(texts("title")[0].starts_with(trace) && texts("script").is_empty());
+        assert!(!html.replace("http://www.w3.org/2000/svg", "").contains("://"));
+        let strips =
+            document.descendants().filter(|node| node.tag_name().name() == "image").count();
+        // One for each policy but counting, if any job ran.
+        assert_eq!(strips, if code == 0 { 9 } else { 0 });
+        assert_eq!(html.contains("No job fits on this cluster"), code == 6);
+    }
+    let args = ["simulate", "--trace", "t.csv", "--hosts", "5x8", "--policy", "fifo/packed"];
+    let (err, _) = refused(folder.path(), &[&args[..], &["--report", "r.html"]].concat(), 3);
+    assert!(err.contains("r.html: error: there is a file of this name"), "{err}");
+}
+
+#[test]
+fn files_do_not_depend_on_threads() {
+    let folder = folder_with(&[("t.csv", &trace(300))]);
+    let mut all = Vec::new();
+    for threads in ["1", "7"] {
+        let args = [
+            "simulate",
+            "--trace",
+            "t.csv",
+            "--hosts",
+            "4x8",
+            "--policy",
+            "fifo/random,easy/random,srtf/packed",
+        ];
+        let args = [&args[..], &["--seeds", "4", "--out", "o", "--force"]].concat();
+        let output = bandpilot(folder.path()).args(args).env("RAYON_NUM_THREADS", threads).output();
+        assert!(output.unwrap().status.success());
+        all.push(results(&folder.path().join("o")));
+    }
+    assert_eq!(all[0], all[1]);
+}
