@@ -2,8 +2,9 @@
 
 mod conditions;
 mod kept;
-mod orders;
+mod policy_numbers;
 mod request;
+mod seeds;
 
 use std::path::PathBuf;
 
@@ -12,10 +13,11 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub use conditions::Conditions;
-pub use kept::{Kept, Seeds};
-use orders::OrderNumbers;
+pub use kept::Kept;
+use policy_numbers::PolicyNumbers;
 use request::{DISPATCH_EXAMPLES, EXPLAIN_EXAMPLES, collective};
 pub use request::{Dispatch, Explain, Files};
+pub use seeds::Seeds;
 
 const EXIT_CODES: &str = "Exit codes:
   0  done
@@ -103,7 +105,7 @@ pub enum Command {
     Evaluate(Evaluate),
     /// Play a trace of jobs against scheduling policies: which one is best?
     #[command(after_help = SIMULATE_EXAMPLES)]
-    Simulate(Simulate),
+    Simulate(Box<Simulate>),
     /// Fill a cluster with pods that share GPUs or take whole ones: how much of it can be allocated?
     #[command(after_help = FILL_EXAMPLES)]
     Fill(Fill),
@@ -341,7 +343,7 @@ pub struct Simulate {
     #[arg(long, value_name = "N", conflicts_with = "seed")]
     pub seeds: Option<Seeds>,
     #[command(flatten)]
-    pub orders: OrderNumbers,
+    pub numbers: PolicyNumbers,
     #[command(flatten)]
     pub conditions: Conditions,
     #[command(flatten)]
@@ -368,7 +370,7 @@ pub struct Fill {
     /// Demand that arrives, per cent of all GPUs
     #[arg(long, value_name = "PCT", default_value_t = 130, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub to: u32,
-    /// Seeds of the order of pods and nodes and of random placement, for example 42-51 or 1,5,7-9
-    #[arg(long, value_name = "LIST", default_value = "42-51")]
-    pub seeds: String,
+    /// Seeds of the order of pods and nodes and of random placement: so many from 1 on, or a list such as 42-51 or 1,5,7-9
+    #[arg(long, value_name = "N", default_value = "42-51", allow_hyphen_values = true)]
+    pub seeds: Seeds,
 }

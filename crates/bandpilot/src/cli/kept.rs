@@ -1,12 +1,8 @@
-//! What is kept of a simulation, and its seeds.
+//! What is kept of a simulation.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::Args;
-
-/// Most seeds.
-const MAX_SEEDS: u64 = 1_000;
 
 /// Where results go beside stdout.
 #[derive(Debug, Args)]
@@ -23,68 +19,4 @@ pub struct Kept {
     /// Overwrite results that are there
     #[arg(long, help_heading = "What is kept")]
     pub force: bool,
-}
-
-/// Seeds, each once, in the order in which they were given.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seeds(pub Vec<u64>);
-
-impl FromStr for Seeds {
-    type Err = String;
-
-    /// Reads `5` (1 to 5), `3,7` or `10-20,30`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = |part: &str| {
-            let wrong = || format!("'{part}' is not a number of seeds, a list or a range");
-            part.trim().parse::<u64>().map_err(|_| wrong())
-        };
-        if !text.contains([',', '-']) {
-            return match number(text)? {
-                count @ 1..=MAX_SEEDS => Ok(Self((1..=count).collect())),
-                _ => Err(format!("there can be 1 to {MAX_SEEDS} seeds")),
-            };
-        }
-        let mut seeds = Vec::new();
-        for part in text.split(',') {
-            let (first, last) = part.split_once('-').unwrap_or((part, part));
-            let (first, last) = (number(first)?, number(last)?);
-            if first > last {
-                return Err(format!("'{part}' is no range"));
-            }
-            if last - first >= MAX_SEEDS - seeds.len() as u64 {
-                return Err(format!("there can be 1 to {MAX_SEEDS} seeds"));
-            }
-            for seed in first..=last {
-                if seeds.contains(&seed) {
-                    return Err(format!("seed {seed} stands twice"));
-                }
-                seeds.push(seed);
-            }
-        }
-        Ok(Self(seeds))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn seeds_are_read() {
-        for (text, expected) in [
-            ("1", &[1][..]),
-            ("3", &[1, 2, 3]),
-            ("7,3", &[7, 3]),
-            ("10-12, 4", &[10, 11, 12, 4]),
-            ("5-5", &[5]),
-            ("18446744073709551614-18446744073709551615", &[u64::MAX - 1, u64::MAX]),
-        ] {
-            assert_eq!(text.parse(), Ok(Seeds(expected.to_vec())), "{text}");
-        }
-        for text in
-            ["", "0", "1001", "x", "3,", "-1", "5-3", "1-3,2", "0-18446744073709551615", "1.5"]
-        {
-            assert!(text.parse::<Seeds>().is_err(), "{text}");
-        }
-    }
 }

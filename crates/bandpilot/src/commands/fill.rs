@@ -16,8 +16,6 @@ use crate::exit::{Code, Failure};
 use crate::io::read_text;
 use crate::output::{Done, Output, counted, remarks_json, table, write_table};
 
-/// Most seeds of one call.
-const MAX_SEEDS: usize = 1000;
 /// Per cent between two points of a curve.
 const STEP_PCT: u32 = 10;
 
@@ -27,10 +25,7 @@ const STEP_PCT: u32 = 10;
 /// If an argument or a list cannot be used.
 pub fn fill(args: &Fill) -> Result<Done, Failure> {
     let policies = policies(&args.policy)?;
-    let seeds = seeds(&args.seeds).map_err(|message| {
-        let reason = Diagnostic::error("", message).help("write for example 42-51 or 1,5,7-9");
-        Failure::new(Code::BadInput, "--seeds", reason)
-    })?;
+    let seeds = &args.seeds.0;
     let mut remarks = Remarks::new();
     let (nodes_file, pods_file) =
         (args.nodes.display().to_string(), args.pods.display().to_string());
@@ -75,7 +70,7 @@ pub fn fill(args: &Fill) -> Result<Done, Failure> {
         memory_heeded: cluster.heeds_memory(),
         empty_frag_pct: cluster.fragmentation_pct(&target),
         policies: of_policies.map(|(policy, runs)| Summary::new(policy, runs, args.to)).collect(),
-        seeds,
+        seeds: seeds.clone(),
         remarks: remarks.clone(),
     };
     let code = if bad_rows > 0 { Code::Problems } else { Code::Ok };
@@ -118,32 +113,6 @@ fn policies(names: &[String]) -> Result<Vec<&'static Policy>, Failure> {
         policies.push(policy);
     }
     Ok(policies)
-}
-
-/// Reads `42-51` or `1,5,7-9`.
-fn seeds(text: &str) -> Result<Vec<u64>, String> {
-    let mut seeds: Vec<u64> = Vec::new();
-    for part in text.split(',').map(str::trim) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| {
-            let number = text.trim().parse::<u64>();
-            number.map_err(|_| format!("'{part}' is neither a seed nor a range of seeds"))
-        };
-        let (first, last) = (number(first)?, number(last)?);
-        if first > last {
-            return Err(format!("'{part}' ends before it begins"));
-        }
-        if last - first >= (MAX_SEEDS - seeds.len()) as u64 {
-            return Err(format!("there can be 1 to {MAX_SEEDS} seeds"));
-        }
-        for seed in first..=last {
-            if seeds.contains(&seed) {
-                return Err(format!("seed {seed} stands twice"));
-            }
-            seeds.push(seed);
-        }
-    }
-    Ok(seeds)
 }
 
 /// A figure over all seeds.
@@ -296,19 +265,6 @@ impl Output for Report {
 mod tests {
     use super::*;
     use clap::CommandFactory as _;
-
-    #[test]
-    fn seeds_are_read() {
-        assert_eq!(seeds("42-51").map(|seeds| seeds.len()), Ok(10));
-        assert_eq!(seeds(" 1, 5,7 - 9"), Ok(vec![1, 5, 7, 8, 9]));
-        let most = u64::MAX.to_string();
-        assert_eq!(seeds(&most), Ok(vec![u64::MAX]));
-        for text in
-            ["", "-1", "1-", "x", "5-4", "1,1", "1-3,2", "0-1000", "0-18446744073709551615", "1,"]
-        {
-            assert!(seeds(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn help_lists_every_policy() {

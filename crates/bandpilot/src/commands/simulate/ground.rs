@@ -46,7 +46,7 @@ impl Ground {
         let models = Models::read(&given, &cluster, remarks)?;
         let model = models.of(Collective::AllReduce, "--model", remarks);
         let mut options = options(&args.conditions);
-        args.orders.fill(&mut options);
+        args.numbers.fill(&mut options);
         Ok(Self { cluster, hosts, model, bytes: args.conditions.bytes, options })
     }
 

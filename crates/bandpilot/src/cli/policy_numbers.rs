@@ -1,4 +1,4 @@
-//! Numbers of queue orders.
+//! Numbers of queue orders and placements.
 
 use bandpilot_sim::Options;
 use clap::Args;
@@ -6,9 +6,9 @@ use clap::Args;
 use super::conditions::{long_seconds, seconds};
 use super::request::share;
 
-/// What queue orders take.
+/// What queue orders and placements take.
 #[derive(Debug, Args)]
-pub struct OrderNumbers {
+pub struct PolicyNumbers {
     /// las: GPU-seconds at which a job sinks to the next level, ascending
     #[arg(
         long,
@@ -73,7 +73,7 @@ pub struct OrderNumbers {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Thresholds(Vec<f64>);
 
-impl OrderNumbers {
+impl PolicyNumbers {
     /// Puts them into options.
     pub fn fill(&self, options: &mut Options) {
         options.las_thresholds_gpu_s.clone_from(&self.las_thresholds.0);
@@ -120,7 +120,7 @@ mod tests {
     #[derive(Parser)]
     struct Numbers {
         #[command(flatten)]
-        numbers: OrderNumbers,
+        numbers: PolicyNumbers,
     }
 
     fn options(args: &[&str]) -> Result<Options, String> {
