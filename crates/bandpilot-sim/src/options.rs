@@ -53,7 +53,8 @@ pub struct Options {
     pub two_stage_theta_s: Option<f64>,
     /// `repack`: time from one round to the next, seconds.
     pub round_s: f64,
-    /// `bandpilot`: a job that may be split waits rather than run at less than this share (0..=1) of its best rate.
+    /// `bandpilot`: a job that may be split waits rather than run at less than this share (0..=1) of the rate that the best set
+    /// of the same GPU models would give it on an idle cluster.
     pub least_rate: f64,
     /// `bandpilot`: steps of the search for one job at most.
     pub search_steps: u64,

@@ -20,8 +20,9 @@ use crate::shape::{ModelSet, Shape};
 /// instance is placed after the others, like [`FewestHosts`] does.
 ///
 /// * `bandpilot` keeps instances whole where the trace names them; else any split over hosts is allowed, as with `compact`,
-///   and the search decides. A job that would get less than the share [`Options::least_rate`](crate::Options::least_rate) of its best
-///   rate from the best set waits instead: on a busy cluster the GPUs that a slow job holds for longer are dearer than the wait.
+///   and the search decides. A job that would get from it less than the share [`Options::least_rate`](crate::Options::least_rate) of
+///   the rate that the best GPUs of the same models give on an idle cluster waits instead: on a busy cluster the GPUs that a slow job holds
+///   for longer are dearer than the wait.
 /// * `bandpilot-whole` also keeps the instances whole that follow from a total, whole hosts and a rest: a job waits for as many
 ///   whole hosts as with `best-fit`, and leaves whole hosts to others.
 pub struct Bandpilot<'a> {
@@ -104,12 +105,16 @@ impl<'a> Bandpilot<'a> {
     /// True if a job would run fast enough on a set that was chosen for it, as far as is believed.
     fn is_fast_enough(&mut self, job: JobId, set: &Placement, room: &Room<'_>) -> bool {
         let share = f64::from(room.jobs.comm_share(job));
-        if !set.is_cross_host() || share == 0.0 || self.least_rate == 0.0 {
+        // Where nobody else runs there is nothing to wait for, even if a short search has found no better set.
+        let alone = room.idle.total() == room.hosts.gpus();
+        if !set.is_cross_host() || share == 0.0 || self.least_rate == 0.0 || alone {
             return true;
         }
         self.refresh(room);
         let effective = self.scene.effective(set).effective;
-        let models = room.jobs.shape(room.jobs.shape_of(job)).models;
+        // Against the best of these very models: a slow model is no reason to wait, to be split or mixed is.
+        let models = set.shares().iter().map(|(host, _)| room.hosts.model(*host));
+        let models = ModelSet(models.fold(0, |models, model| models | 1 << model));
         rate(share, self.references.of(set.gpus(), models), effective) >= self.least_rate
     }
 

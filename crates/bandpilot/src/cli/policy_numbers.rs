@@ -38,7 +38,7 @@ pub struct PolicyNumbers {
         help_heading = "Queue orders"
     )]
     pub two_stage_theta: Option<f64>,
-    /// bandpilot: a job that may be split waits rather than run at less than this share of its best rate
+    /// bandpilot: a job that may be split waits rather than run at less than this share of the best rate on GPUs of the same models
     #[arg(
         long,
         value_name = "SHARE",
