@@ -1,4 +1,53 @@
 //! Placement rules: which GPUs a job gets.
+//!
+//! A rule of one's own says when a job fits and takes GPUs out of the idle ones. This one keeps the first hosts free for others
+//! as long as it can:
+//!
+//! ```
+//! use bandpilot_core::{ClusterBuilder, HostId, Placement};
+//! use bandpilot_sim::orders::{By, Skip};
+//! use bandpilot_sim::placements::{PlacementRule, Room};
+//! use bandpilot_sim::speed::Steady;
+//! use bandpilot_sim::{
+//!     Grant, Hosts, JobId, Options, Scheduler, Setting, Shape, Workload, simulate_with,
+//! };
+//!
+//! /// The last host with enough idle GPUs; jobs that need several hosts do not fit.
+//! struct LastFit;
+//!
+//! fn last(shape: &Shape, room: &Room<'_>) -> Option<HostId> {
+//!     let hosts = (0..room.hosts.len() as u32).rev().map(HostId);
+//!     let mut enough = hosts.filter(|host| room.idle.on(*host).count() >= shape.gpus());
+//!     enough.next()
+//! }
+//!
+//! impl PlacementRule for LastFit {
+//!     fn fits(&self, shape: &Shape, room: &Room<'_>) -> bool {
+//!         last(shape, room).is_some()
+//!     }
+//!
+//!     fn place(&mut self, _: JobId, shape: &Shape, room: &mut Room<'_>) -> Option<Grant> {
+//!         let host = last(shape, room)?;
+//!         let gpus = room.idle.on(host).lowest(shape.gpus());
+//!         let grant = Grant::Gpus(Placement::new([(host, gpus)]));
+//!         room.idle.take(&grant).then_some(grant)
+//!     }
+//! }
+//!
+//! let trace = bandpilot_readers::trace_file::read("submit_s,duration_s,gpus\n0,9,4\n0,9,16\n").value;
+//! let cluster = ClusterBuilder::new("two").host_type("host", "GPU", 8).nvswitch().hosts("h", 1, 2);
+//! let hosts = Hosts::new(&cluster.build())?;
+//! let workload = Workload::new(&trace, &hosts);
+//! let options = Options::default();
+//! let setting = Setting::new(&hosts, &workload, &options, 1);
+//! let scheduler = Scheduler::new(hosts.clone(), Box::new(Skip::new(By::Arrival)), Box::new(LastFit));
+//! let outcome = simulate_with(&setting, scheduler, &mut Steady)?;
+//! let ends: Vec<Option<f64>> = outcome.jobs().map(|job| job.finish_s).collect();
+//! assert_eq!(ends, [Some(9.0), None]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A row in [`policy`](crate::policy) gives it a name.
 
 mod bandpilot;
 mod counting;
