@@ -21,7 +21,7 @@ pub use las::Las;
 pub use skip::Skip;
 pub use srtf::Srtf;
 pub use strict::Strict;
-pub(crate) use theta::theta_of_s;
+pub use theta::theta_of_s;
 pub use theta::{Length, best_theta_s};
 pub use two_stage::TwoStage;
 

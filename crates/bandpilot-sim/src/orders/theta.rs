@@ -91,7 +91,7 @@ pub fn best_theta_s(jobs: &[Length], span_s: f64, gpus: usize) -> f64 {
 }
 
 /// The theta for a workload whose durations are known.
-pub(crate) fn theta_of_s(workload: &Workload, gpus: usize) -> f64 {
+pub fn theta_of_s(workload: &Workload, gpus: usize) -> f64 {
     let ids = (0..workload.len() as u32).map(JobId);
     let length =
         |job| Length { duration_s: workload.duration_s(job), gpus: workload.shape(job).gpus() };

@@ -169,3 +169,14 @@ fn wrong_arguments_are_refused() {
         assert!(answer["error"]["message"].is_string(), "{answer}");
     }
 }
+
+#[test]
+fn a_theta_that_was_chosen_is_said() {
+    let folder = folder_with(&[("t.csv", TRACE)]);
+    let args = ["simulate", "--trace", "t.csv", "--hosts", "2x8", "--policy"];
+    let (code, _, err) = run(folder.path(), &[&args[..], &["two-stage/best-fit"]].concat());
+    assert!(code == 0 && err.contains("--two-stage-theta: note: chosen by the durations"), "{err}");
+    let named = ["two-stage/best-fit", "--two-stage-theta", "60"];
+    assert_eq!(run(folder.path(), &[&args[..], &named].concat()).2, "");
+    assert_eq!(run(folder.path(), &[&args[..], &["las/best-fit"]].concat()).2, "");
+}

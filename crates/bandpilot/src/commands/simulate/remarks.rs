@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use bandpilot_readers::Diagnostic;
+use bandpilot_sim::orders::theta_of_s;
 use bandpilot_sim::{JobId, LeftOut, Policy};
 
-use super::runs::{Run, Scene};
+use super::runs::{Run, Scene, Stage};
+use crate::cli::Simulate;
 
 /// Most jobs that are listed because they fit nowhere.
 const MAX_LISTED: usize = 100;
@@ -25,6 +27,17 @@ pub fn left_out(left_out: &LeftOut) -> impl Iterator<Item = Diagnostic> + use<> 
     .into_iter()
     .filter(|(_, jobs, _)| *jobs > 0)
     .map(|(field, jobs, what)| Diagnostic::note(field, format!("{what}: {jobs}")))
+}
+
+/// A remark on the theta of two-stage where nobody has named one.
+pub fn theta(args: &Simulate, stage: &Stage) -> Option<Diagnostic> {
+    let asked = stage.policies.iter().any(|policy| policy.order.name == "two-stage");
+    (asked && args.numbers.two_stage_theta.is_none()).then(|| {
+        let theta_s = theta_of_s(&stage.scene(0).workload, stage.ground.hosts.gpus());
+        let help = "a site that does not know durations beforehand has to name it";
+        let message = format!("chosen by the durations of the trace: {theta_s:.0} s");
+        Diagnostic::note("", message).help(help)
+    })
 }
 
 /// Remarks on the jobs that would not fit on the idle cluster, with the first seed.
