@@ -217,8 +217,8 @@ fn priority(row: &Row<'_>) -> Result<Option<i32>, Diagnostic> {
     if cell.is_empty() {
         return Ok(None);
     }
-    let message = || wrong(row, "priority", format!("'{cell}' is not a whole number"));
-    cell.parse().map(Some).map_err(|_| message())
+    let range = format!("a whole number from {} to {}", i32::MIN, i32::MAX);
+    cell.parse().map(Some).map_err(|_| wrong(row, "priority", format!("'{cell}' is not {range}")))
 }
 
 /// Leaves out jobs whose name an earlier row has: two jobs of one name cannot be told apart.

@@ -8,7 +8,7 @@ use rand::RngExt;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
 
-use crate::ids::key;
+use crate::ids::{JobId, key};
 use crate::setting::Setting;
 
 /// What happens to hardware.
@@ -73,8 +73,11 @@ impl Faults {
             nics,
             all_nics,
         };
-        faults.next_host_s = exponential(&mut faults.host_rng, faults.host_every_s);
-        faults.next_link_s = exponential(&mut faults.link_rng, faults.link_every_s);
+        // Time begins with the first job, wherever the trace has its origin.
+        let first_s =
+            if setting.workload.is_empty() { 0.0 } else { setting.workload.submit_s(JobId(0)) };
+        faults.next_host_s = first_s + exponential(&mut faults.host_rng, faults.host_every_s);
+        faults.next_link_s = first_s + exponential(&mut faults.link_rng, faults.link_every_s);
         faults
     }
 

@@ -53,8 +53,9 @@ pub enum Broken {
         /// How many.
         jobs: usize,
     },
-    /// So many faults that no job finishes any more.
-    #[error("{jobs} jobs fail again and again before they are done: faults are too frequent")]
+    /// So many faults that no job finishes any more: they are taken down before they are done, or wait for more hosts than
+    /// are ever there at once. This is the setting's fault, not that of a unit.
+    #[error("hosts fail so often that {jobs} jobs are never done")]
     NeverDone {
         /// How many.
         jobs: usize,

@@ -47,7 +47,7 @@ fn wrong_rows_are_listed_and_counted() {
         (5, "gpus", "'0.5' is not a whole number from 0 to 1000000"),
         (6, "gpu_milli", "'0' is not a whole number from 1 to 1000"),
         (7, "comm_share", "'1.5' is not a share from 0 to 1"),
-        (8, "priority", "'high' is not a whole number"),
+        (8, "priority", "'high' is not a whole number from -2147483648 to 2147483647"),
         (9, "", "3 cells below 7 columns"),
         (10, "job_id", "'a' stands in line 2 already"),
         (11, "submit_s", "'1700000000000' is not a number of seconds from 0 to 10^10"),

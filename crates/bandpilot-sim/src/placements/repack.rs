@@ -19,6 +19,8 @@ use crate::shape::Shape;
 pub struct Repack {
     place: BestFit,
     round_s: f64,
+    /// When the first plan was: rounds count from there, wherever a trace has its origin.
+    origin_s: Option<f64>,
     /// The next round, if one is due.
     next_s: Option<f64>,
 }
@@ -26,12 +28,14 @@ pub struct Repack {
 impl Repack {
     /// With rounds of this length, seconds (not above 0: never).
     pub fn new(round_s: f64) -> Self {
-        Self { place: BestFit, round_s, next_s: None }
+        Self { place: BestFit, round_s, origin_s: None, next_s: None }
     }
 
     /// The first full round after a time.
-    fn round_after(&self, now_s: f64) -> Option<f64> {
-        let next_s = ((now_s / self.round_s).floor() + 1.0) * self.round_s;
+    fn round_after(&mut self, now_s: f64) -> Option<f64> {
+        let origin_s = *self.origin_s.get_or_insert(now_s);
+        let rounds = ((now_s - origin_s) / self.round_s).floor() + 1.0;
+        let next_s = origin_s + rounds * self.round_s;
         Some(next_s).filter(|next_s| next_s.is_finite() && *next_s > now_s)
     }
 

@@ -181,6 +181,35 @@ fn faults_without_end_are_found_out() {
     let options = Options { costs, faults, ..Options::default() };
     let run = play(&h100(2), &trace, "fifo/best-fit", &options, 1);
     assert_eq!(run.unwrap_err(), Broken::NeverDone { jobs: 1 });
+    // It may be that all hosts are never there at once.
+    let trace = read("submit_s,duration_s,gpus\n0,10,8\n0,10,240\n");
+    let faults = FaultRates { host_mtbf_s: 10.0, host_mttr_s: 30.0, ..FaultRates::default() };
+    let options = Options { faults, ..Options::default() };
+    let run = play(&h100(30), &trace, "fifo/best-fit", &options, 1);
+    assert_eq!(run.unwrap_err(), Broken::NeverDone { jobs: 1 });
+}
+
+#[test]
+fn a_trace_may_have_any_origin() {
+    let cluster = h100(3);
+    let shifted = |shift_s: u32| {
+        let mut text = "submit_s,duration_s,gpus\n".to_owned();
+        for job in 0..40_u32 {
+            let (submit_s, gpus) = (shift_s + job * 13, [1, 8, 4, 20, 3][job as usize % 5]);
+            writeln!(text, "{submit_s},{},{gpus}", 100 + job * 37 % 300).unwrap();
+        }
+        read(&text)
+    };
+    for policy in policies() {
+        let ends = |shift_s: u32| -> Vec<i64> {
+            let mut options = faulty(1_000.0, 700.0);
+            options.round_s = 60.0;
+            let (outcome, _) = play(&cluster, &shifted(shift_s), &policy, &options, 1).unwrap();
+            let end = |end: Option<f64>| ((end.unwrap() - f64::from(shift_s)) * 1e3).round() as i64;
+            outcome.jobs().map(|job| end(job.finish_s)).collect()
+        };
+        assert_eq!(ends(0), ends(1_000_000), "{policy}");
+    }
 }
 
 proptest! {

@@ -7,6 +7,16 @@ use crate::{bandpilot, folder_with, run, run_json};
 const TRACE: &str = "job_id,submit_s,duration_s,gpus\na,0,100,8\nb,10,100,16\nc,20,50,4\n";
 
 #[test]
+fn faults_without_end_are_the_settings_fault() {
+    let folder = folder_with(&[("t.csv", "submit_s,duration_s,gpus\n0,1000000,16\n")]);
+    let args = ["simulate", "--trace", "t.csv", "--hosts", "2x8", "--policy", "fifo/packed"];
+    let faults = ["--host-mtbf", "1m", "--checkpoint-every", "1h"];
+    let (code, out, err) = run(folder.path(), &[&args[..], &faults].concat());
+    assert_eq!((code, out.as_str()), (4, ""));
+    assert!(err.contains("--host-mtbf: error: fifo/packed: hosts fail so often"), "{err}");
+}
+
+#[test]
 fn the_reference_rows_of_a_real_trace() {
     let Some(data) = bandpilot_testdata::require_data("cli::simulate_real") else { return };
     let folder = folder_with(&[]);

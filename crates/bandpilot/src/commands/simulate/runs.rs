@@ -212,6 +212,11 @@ fn play_one(stage: &Stage, policy: Policy, at: usize, bar: &ProgressBar) -> Resu
 }
 
 fn unsound(policy: Policy, broken: &Broken) -> Failure {
+    if let Broken::NeverDone { .. } = broken {
+        let reason = Diagnostic::error("", format!("{policy}: {broken}"));
+        let help = "give hosts a longer --host-mtbf or a shorter --host-mttr, or jobs a shorter --checkpoint-every";
+        return Failure::new(Code::Impossible, "--host-mtbf", reason.help(help));
+    }
     let message = format!("the run of {policy} is not sound: {broken}");
     let help = "this is a mistake in the program; please report it with the trace";
     Failure::new(Code::Internal, "", Diagnostic::error("", message).help(help))
