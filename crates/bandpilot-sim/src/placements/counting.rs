@@ -5,8 +5,9 @@ use crate::idle::Grant;
 use crate::ids::JobId;
 use crate::shape::Shape;
 
-/// `counting`: a job fits if that many GPUs (or thousandths of one) are idle, wherever they are and of whatever model. What a perfect defragmenter
-/// would reach: the bound that rules with concrete GPUs are measured against.
+/// `counting`: a job fits if that many GPUs are idle, wherever they are and of whatever model, as if idle GPUs could be moved
+/// together at no cost. What rules with concrete GPUs are measured against; no strict bound, since a job that waits for whole hosts
+/// lets shorter ones pass.
 #[derive(Debug, Default)]
 pub struct Counting;
 
