@@ -19,6 +19,12 @@ use rand_pcg::rand_core::SeedableRng;
 /// Resamples that intervals are made of.
 pub const RESAMPLES: usize = 1000;
 
+/// Counting through the jobs once for each resample of a median is worth so many steps; where that is fewer than
+/// [`RESAMPLES`] resamples, there are fewer, but not below [`LEAST_RESAMPLES`].
+const MEDIAN_STEPS: usize = 200_000_000;
+/// Percentiles at 2.5 % still have five resamples beyond them.
+const LEAST_RESAMPLES: usize = 200;
+
 /// 95 % of the resamples lie in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
@@ -145,14 +151,17 @@ impl Bootstrap {
         Interval::of(self.draws.iter().map(difference).collect())
     }
 
-    /// Interval of the median over jobs, averaged over seeds; values as for [`Means::new`].
+    /// Interval of the median over jobs, averaged over seeds; values as for [`Means::new`]. With very many jobs it rests on
+    /// fewer resamples.
     pub fn median_interval<'a>(
         &self,
         seeds: impl IntoIterator<Item = &'a [f64]>,
     ) -> Option<Interval> {
         let sorted: Vec<Sorted> = seeds.into_iter().map(Sorted::new).collect();
         let mut times: Vec<u32> = Vec::new();
-        let figures = self.draws.iter().map(|draw| {
+        let steps = self.jobs.max(1) * sorted.len().max(1);
+        let most = (MEDIAN_STEPS / steps).max(LEAST_RESAMPLES);
+        let figures = self.draws.iter().take(most).map(|draw| {
             self.times_drawn(draw, &mut times);
             Self::over_seeds(draw, sorted.len(), |run| sorted[run].median(&times))
         });

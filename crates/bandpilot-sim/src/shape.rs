@@ -118,6 +118,8 @@ pub struct Hosts {
     healthy: Vec<GpuMask>,
     model: Vec<u8>,
     models: Vec<String>,
+    /// Healthy GPUs of the largest host of each model.
+    largest: Vec<u32>,
 }
 
 impl Hosts {
@@ -139,8 +141,14 @@ impl Hosts {
                 return Err(TooManyModels);
             }
         }
-        let healthy = cluster.host_ids().map(|host| cluster.healthy_gpus(host)).collect();
-        Ok(Self { healthy, model, models })
+        let healthy: Vec<GpuMask> =
+            cluster.host_ids().map(|host| cluster.healthy_gpus(host)).collect();
+        let mut largest = vec![0; models.len()];
+        for (model, gpus) in model.iter().zip(&healthy) {
+            let largest = &mut largest[usize::from(*model)];
+            *largest = gpus.count().max(*largest as usize) as u32;
+        }
+        Ok(Self { healthy, model, models, largest })
     }
 
     /// The same, nothing being known of GPU models: every job will do with any.
@@ -148,6 +156,7 @@ impl Hosts {
     pub fn of_any_model(mut self) -> Self {
         self.model.fill(0);
         self.models = vec![String::new()];
+        self.largest = vec![self.largest.iter().copied().max().unwrap_or(0)];
         self
     }
 
@@ -183,8 +192,8 @@ impl Hosts {
 
     /// Healthy GPUs of the largest host with one of these models; 0 if there is none.
     pub fn largest(&self, models: ModelSet) -> u32 {
-        let of_models = (0..self.len()).filter(|at| models.has(usize::from(self.model[*at])));
-        of_models.map(|at| self.healthy[at].count() as u32).max().unwrap_or(0)
+        let of_models = self.largest.iter().enumerate().filter(|(model, _)| models.has(*model));
+        of_models.map(|(_, gpus)| *gpus).max().unwrap_or(0)
     }
 
     /// True if the cluster says which GPU models it has.
