@@ -32,8 +32,8 @@ impl Repack {
     }
 
     /// The first full round after a time.
-    fn round_after(&mut self, now_s: f64) -> Option<f64> {
-        let origin_s = *self.origin_s.get_or_insert(now_s);
+    fn round_after(&self, now_s: f64) -> Option<f64> {
+        let origin_s = self.origin_s?;
         let rounds = ((now_s - origin_s) / self.round_s).floor() + 1.0;
         let next_s = origin_s + rounds * self.round_s;
         Some(next_s).filter(|next_s| next_s.is_finite() && *next_s > now_s)
@@ -136,6 +136,7 @@ impl PlacementRule for Repack {
     }
 
     fn moves(&mut self, moment: Moment, room: &mut Room<'_>) -> Moves {
+        self.origin_s.get_or_insert(moment.now_s);
         if moment.waiting == 0 {
             self.next_s = None;
             return Moves::default();
