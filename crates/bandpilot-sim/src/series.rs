@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::idle::Grant;
 use crate::shape::Hosts;
 
-/// Bins of a series, half of which at least are filled once a run takes longer than [`FIRST_BIN_S`].
+/// Bins of a series, half of which at least are filled once a run takes longer than the first bin is wide.
 pub const BINS: usize = 512;
 /// Most rows of the strip of hosts; above that neighbouring hosts share one.
 pub const MAX_HOST_ROWS: usize = 200;
