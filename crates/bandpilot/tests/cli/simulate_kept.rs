@@ -177,7 +177,10 @@ fn a_folder_with_other_results_is_left_alone() {
             "policies ([\"fifo/random\"] there, [\"fifo/packed\"] now)",
         ),
         (&["t.csv", "--policy", "fifo/random", "--seed", "2"], "seeds ([1] there, [2] now)"),
-        (&["t.csv", "--policy", "fifo/random", "--preemption-cost", "5"], "options ("),
+        (
+            &["t.csv", "--policy", "fifo/random", "--preemption-cost", "5", "--host-mtbf", "3h"],
+            "host_mtbf_s (null there, 10800.0 now), preemption_cost_s (0.0 there, 5.0 now)",
+        ),
         (
             &["t.csv", "--policy", "fifo/random", "--comm-share", "0.5"],
             "comm_share (0.0 there, 0.5 now)",
@@ -218,7 +221,8 @@ fn a_folder_with_other_results_is_left_alone() {
         (&["--out", "q", "--resume", "--force"], 2),
         (&["--out", "t.csv"], 5),
         (&["--out", "t.csv/x"], 5),
-        (&["--report", "none/r.html"], 5),
+        (&["--out", "new", "--report", "none/r.html"], 5),
+        (&["--report", "o"], 3),
         (&["--report", "t.csv"], 3),
         (&["--seeds", "0"], 2),
         (&["--seeds", "3", "--seed", "1"], 2),
@@ -227,6 +231,58 @@ fn a_folder_with_other_results_is_left_alone() {
         refused(path, &[&base[..], args].concat(), code);
     }
     assert!(fs::read_to_string(path.join("t.csv")).unwrap().starts_with("job_id"));
+    assert!(!path.join("new").exists(), "a wrong --report is found before anything is done");
+}
+
+#[test]
+fn only_runs_of_the_same_command_are_trusted() {
+    let folder = folder_with(&[("t.csv", &trace(50)), ("u.csv", &trace(60))]);
+    let path = folder.path();
+    let play = |trace: &str, out: &str, more: &[&str]| {
+        let args = ["simulate", "--hosts", "2x8", "--policy", "fifo/random", "--trace", trace];
+        run(path, &[&args[..], &["--out", out], more].concat())
+    };
+    for (trace, out) in [("t.csv", "o"), ("u.csv", "other")] {
+        assert_eq!(play(trace, out, &[]).0, 0);
+    }
+    let kept = |out: &str| path.join(out).join("runs/fifo-random-1.json.gz");
+    let whole = results(&path.join("o"));
+    let good = fs::read(kept("o")).unwrap();
+    let mut cut = good.clone();
+    cut.truncate(good.len() / 2);
+    let other = fs::read(kept("other")).unwrap();
+    for (bytes, why) in [(&cut, "it is damaged"), (&other, "it is of another command")] {
+        fs::write(kept("o"), bytes).unwrap();
+        let (code, _, err) = play("t.csv", "o", &["--resume"]);
+        let said = format!("fifo-random-1.json.gz: note: {why}: it was run again");
+        assert!(code == 0 && err.contains(&said), "{err}");
+        assert!(results(&path.join("o")) == whole && fs::read(kept("o")).unwrap() == good);
+    }
+    // What a killed program leaves is removed, what is somebody else's is not.
+    let (left, mine) =
+        (path.join("o/runs/fifo-random-1.json.gz.7.tmp"), path.join("o/runs/my.tmp"));
+    fs::write(&left, "").unwrap();
+    fs::write(&mine, "").unwrap();
+    assert_eq!(
+        play("t.csv", "o", &["--resume"]),
+        (0, play("t.csv", "o", &["--resume"]).1, String::new())
+    );
+    assert!(!left.exists() && mine.exists());
+    let about = path.join("o/simulate.json");
+    fs::write(&about, "{").unwrap();
+    let (code, _, err) = play("t.csv", "o", &["--resume"]);
+    assert!(
+        code == 3 && err.contains("simulate.json, which says what its runs are of, cannot be read"),
+        "{err}"
+    );
+    fs::remove_file(&about).unwrap();
+    let (code, _, err) = play("t.csv", "o", &["--resume"]);
+    assert!(
+        code == 3 && err.contains("but no simulate.json") && !err.contains("--resume"),
+        "{err}"
+    );
+    let (_, _, err) = play("t.csv", "t.csv", &[]);
+    assert!(err.contains("it is a file, not a folder"), "{err}");
 }
 
 #[test]
