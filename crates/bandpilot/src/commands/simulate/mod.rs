@@ -4,10 +4,12 @@ mod figures;
 mod folder;
 mod ground;
 mod job_table;
+mod judge;
 mod remarks;
 mod report;
 mod runs;
 mod text;
+mod words;
 
 use std::path::Path;
 
@@ -75,16 +77,20 @@ pub fn simulate(args: &Simulate) -> Result<Done, Failure> {
     let refused = remarks::refused(scene, &played);
     let code = if bad_rows > 0 || !refused.is_empty() { Code::Problems } else { Code::Ok };
     remarks.extend(refused.into_iter().map(|remark| (file.clone(), remark)));
+    let mixed = scene.mixed;
+    let jobs = scene.workload.len();
+    let (policies, verdict) = judge::judge(&stage, played);
     let mut result = Simulated {
         trace: file,
         hosts: stage.ground.hosts.len(),
         gpus: stage.ground.hosts.gpus(),
         seeds: stage.seeds.clone(),
-        jobs: scene.workload.len(),
+        jobs,
         bad_rows,
         left_out,
-        mixed: scene.mixed,
-        policies: figures::judge(&stage, played),
+        mixed,
+        policies,
+        verdict,
         remarks: remarks.clone(),
         files: Vec::new(),
     };
@@ -140,8 +146,8 @@ fn about(args: &Simulate, stage: &Stage, trace: &str) -> About {
         "version": env!("CARGO_PKG_VERSION"),
         "trace": args.trace.display().to_string(),
         "trace_sha256": fingerprint(trace),
-        "cluster_sha256": fingerprint(&format!("{:?}", ground.cluster)),
-        "model_sha256": fingerprint(&format!("{:?}", ground.model)),
+        "cluster_sha256": fingerprint(format!("{:?}", ground.cluster)),
+        "model_sha256": fingerprint(format!("{:?}", ground.model)),
         "bytes": ground.bytes,
         "comm_share": args.conditions.comm_share,
         "mix": args.conditions.mix,
