@@ -74,7 +74,7 @@ pub fn simulate(args: &Simulate) -> Result<Done, Failure> {
     remarks.extend(remarks::left_out(&left_out).map(|remark| (file.clone(), remark)));
     let theta = remarks::theta(args, &stage);
     remarks.extend(theta.map(|remark| ("--two-stage-theta".to_owned(), remark)));
-    let refused = remarks::refused(scene, &played);
+    let refused = remarks::refused(scene, &stage.ground.hosts, &played);
     let code = if bad_rows > 0 || !refused.is_empty() { Code::Problems } else { Code::Ok };
     remarks.extend(refused.into_iter().map(|remark| (file.clone(), remark)));
     let mixed = scene.mixed;
