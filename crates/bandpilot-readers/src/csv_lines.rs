@@ -40,6 +40,11 @@ impl<'a> Lines<'a> {
         self.columns.contains_key(column)
     }
 
+    /// The name of the column, if there is a single one.
+    pub(crate) fn only_column(&self) -> Option<&str> {
+        self.columns.keys().next().filter(|_| self.width == 1).map(String::as_str)
+    }
+
     /// How many of `PREFIX0, PREFIX1, ...` there are, without a gap.
     pub(crate) fn numbered(&self, prefix: &str) -> usize {
         (0..self.width).take_while(|n| self.has(&format!("{prefix}{n}"))).count()

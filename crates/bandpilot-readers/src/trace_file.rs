@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 use crate::csv_cells::{count, full, header, needed, number, shorten, wrong};
 use crate::csv_lines::{Lines, Row};
-use crate::{Diagnostic, Parsed};
+use crate::{Diagnostic, Parsed, encoding};
 
 /// Greatest time that is read, seconds (more than 300 years): sums of times stay exact, and a time in milliseconds
 /// since 1970 is found out.
@@ -112,6 +112,12 @@ impl Trace {
 /// ```
 pub fn read(text: &str) -> Parsed<Trace> {
     let mut trace = Trace::default();
+    let text = match encoding::ready(text).and_then(|text| encoding::is_text(&text).map(|()| text))
+    {
+        Ok(text) => text,
+        Err(reason) => return Parsed { value: trace, diagnostics: vec![reason] },
+    };
+    let text = &*text;
     let Some(lines) = Lines::new(text) else {
         let reason = Diagnostic::error("", "the file is empty");
         return Parsed { value: trace, diagnostics: vec![reason] };
@@ -120,6 +126,7 @@ pub fn read(text: &str) -> Parsed<Trace> {
     let needed: &[&str] = if by_instances { &NEEDED[..2] } else { &NEEDED };
     let mut diagnostics = header(text, &lines, &COLUMNS, needed);
     if !diagnostics.is_empty() {
+        diagnostics = separated(&lines).map_or(diagnostics, |reason| vec![reason]);
         return Parsed { value: trace, diagnostics };
     }
     let mut words = Words::default();
@@ -136,6 +143,20 @@ pub fn read(text: &str) -> Parsed<Trace> {
     trace.bad_rows = diagnostics.len();
     shorten(&mut diagnostics);
     Parsed { value: trace, diagnostics }
+}
+
+/// What is to be said of a header that is one single cell because something else than commas separates its columns.
+fn separated(lines: &Lines<'_>) -> Option<Diagnostic> {
+    let header = lines.only_column()?;
+    let names = |separator: char| {
+        let cells = header.split(separator).map(|name| name.trim().trim_matches('"'));
+        cells.filter(|name| COLUMNS.contains(name)).count()
+    };
+    let separators = [(';', "';'"), ('\t', "tabs"), ('|', "'|'"), (' ', "blanks")];
+    let (_, what) = separators.into_iter().find(|(separator, _)| names(*separator) > 1)?;
+    let message = format!("its columns are separated by {what}, not by commas");
+    let reason = Diagnostic::error("", message).at(lines.header_line(), 0);
+    Some(reason.help("write it anew as CSV with commas"))
 }
 
 /// The words seen so far.

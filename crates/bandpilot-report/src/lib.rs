@@ -23,6 +23,6 @@ mod table;
 
 pub mod plot;
 
-pub use number::{duration, grouped};
+pub use number::{duration, grouped, span};
 pub use page::{Html, Page, escape};
 pub use table::{Best, Cell, Column, Table};

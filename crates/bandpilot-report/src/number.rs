@@ -42,6 +42,23 @@ pub fn duration(seconds: f64) -> String {
     format!("{} {unit}", grouped(value, decimals))
 }
 
+/// The same with three digits, for times that are compared: `1.16 d`.
+///
+/// ```
+/// assert_eq!(bandpilot_report::span(100_000.0), "1.16 d");
+/// ```
+pub fn span(seconds: f64) -> String {
+    let (unit_s, unit) = unit(seconds);
+    let value = seconds / unit_s;
+    let decimals = match value.abs() {
+        value if value < 0.005 => 0,
+        value if value < 9.995 => 2,
+        value if value < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{} {unit}", grouped(value, decimals))
+}
+
 /// The unit for times of this size: its length in seconds and its sign.
 pub(crate) fn unit(seconds: f64) -> (f64, &'static str) {
     let units = [(86_400.0, "d"), (3_600.0, "h"), (60.0, "min")];

@@ -107,18 +107,26 @@ impl Axis {
 
     fn format(&self) -> TickFormat {
         match self.ticks {
-            Ticks::Number => TickFormat::Custom(Arc::new(|value| {
-                let decimals = if value.fract().abs() < 1e-9 { 0 } else { 2 };
-                let text = grouped(value, decimals);
-                let short = text.trim_end_matches('0').trim_end_matches('.');
-                if decimals > 0 { short.to_owned() } else { text }
-            })),
+            Ticks::Number => TickFormat::Custom(Arc::new(tick)),
             Ticks::Duration => TickFormat::Custom(Arc::new(duration)),
             Ticks::Percent => {
                 TickFormat::Custom(Arc::new(|value| format!("{:.0} %", 100.0 * value)))
             }
         }
     }
+}
+
+/// A number at a tick. Long ones would run into the label of the axis.
+fn tick(value: f64) -> String {
+    let (value, sign) = match value.abs() {
+        size if size >= 1e6 => (value / 1e6, "M"),
+        size if size >= 1e4 => (value / 1e3, "k"),
+        _ => (value, ""),
+    };
+    let decimals = if value.fract().abs() < 1e-9 { 0 } else { 2 };
+    let text = grouped(value, decimals);
+    let short = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{}{sign}", if decimals > 0 { short } else { &text })
 }
 
 /// A line.
@@ -326,4 +334,18 @@ fn svg(plots: Vec<Plot>, layout: Layout, description: &str, on_top: &str) -> Htm
     Html(format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" fill=\"var(--soft)\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{description}\">{inside}{on_top}</svg>"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tick;
+
+    #[test]
+    fn ticks_are_short() {
+        let cases =
+            [(0.0, "0"), (2.5, "2.5"), (15_000.0, "15k"), (-12_500.0, "-12.5k"), (2e6, "2M")];
+        for (value, text) in cases {
+            assert_eq!(tick(value), text);
+        }
+    }
 }

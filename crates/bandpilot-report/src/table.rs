@@ -35,6 +35,8 @@ pub struct Cell {
     pub text: String,
     /// Shown smaller below it; may be empty.
     pub below: String,
+    /// Shown to who points at it; may be empty.
+    pub title: String,
 }
 
 /// A table with one row a series.
@@ -76,7 +78,11 @@ impl Table {
             for (cell, best) in cells.iter().zip(&best) {
                 let is_best = cell.value.is_some() && cell.value == *best;
                 let class = if is_best { " class=\"best\"" } else { "" };
-                let _ = write!(out, "<td{class}>{}", escape(&cell.text));
+                let title = match &*cell.title {
+                    "" => String::new(),
+                    title => format!(" title=\"{}\"", escape(title)),
+                };
+                let _ = write!(out, "<td{class}{title}>{}", escape(&cell.text));
                 if !cell.below.is_empty() {
                     let _ = write!(out, "<small>{}</small>", escape(&cell.below));
                 }

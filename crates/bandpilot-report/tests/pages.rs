@@ -8,7 +8,12 @@ use bandpilot_report::{Best, Cell, Column, Page, Table};
 const HOSTILE: &str = "</title><script>alert(1)</script>\" onload='x' &amp; $a^2$ \u{1} ]]> <!--";
 
 fn cell(value: f64) -> Cell {
-    Cell { value: Some(value), text: format!("{value}"), below: HOSTILE.to_owned() }
+    Cell {
+        value: Some(value),
+        text: format!("{value}"),
+        below: HOSTILE.to_owned(),
+        title: HOSTILE.to_owned(),
+    }
 }
 
 fn table(values: &[f64], best: Best) -> Table {

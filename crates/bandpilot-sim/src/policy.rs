@@ -30,6 +30,8 @@ pub struct PlacementName {
     pub summary: &'static str,
     /// True if it draws at random.
     pub seeded: bool,
+    /// True if no cluster could place jobs so: shows what fragmentation costs other rules, and is no rule to choose.
+    pub bound: bool,
     /// Gives nothing if it lacks something of the setting.
     make: for<'a> fn(&Setting<'a>) -> Option<Box<dyn PlacementRule + 'a>>,
 }
@@ -104,66 +106,77 @@ pub const PLACEMENTS: [PlacementName; 11] = [
         name: "counting",
         summary: "only the number of idle GPUs counts",
         seeded: false,
+        bound: true,
         make: |_| Some(Box::new(Counting)),
     },
     PlacementName {
         name: "first-fit",
         summary: "the first host with enough idle GPUs",
         seeded: false,
+        bound: false,
         make: |_| Some(Box::new(FirstFit)),
     },
     PlacementName {
         name: "best-fit",
         summary: "the host with the fewest idle GPUs that are enough",
         seeded: false,
+        bound: false,
         make: |_| Some(Box::new(BestFit)),
     },
     PlacementName {
         name: "packed",
         summary: "the fewest hosts, instances stay whole",
         seeded: false,
+        bound: false,
         make: |_| Some(Box::new(FewestHosts::packed())),
     },
     PlacementName {
         name: "compact",
         summary: "the fewest hosts, split over what is left where need be",
         seeded: false,
+        bound: false,
         make: |_| Some(Box::new(FewestHosts::compact())),
     },
     PlacementName {
         name: "fgd",
         summary: "where fragmentation for the mix of the trace falls the most (FGD, ATC'23)",
         seeded: false,
+        bound: false,
         make: |setting| Some(Box::new(Fgd::new(setting.workload))),
     },
     PlacementName {
         name: "random",
         summary: "any host with enough idle GPUs",
         seeded: true,
+        bound: false,
         make: |setting| Some(Box::new(Random::new(setting.seed))),
     },
     PlacementName {
         name: "bandpilot",
         summary: "the greatest bandwidth beside the running jobs, however it is split",
         seeded: false,
+        bound: false,
         make: |setting| Some(Box::new(Bandpilot::splitting(setting)?)),
     },
     PlacementName {
         name: "bandpilot-whole",
         summary: "the same, instances stay whole",
         seeded: false,
+        bound: false,
         make: |setting| Some(Box::new(Bandpilot::whole(setting)?)),
     },
     PlacementName {
         name: "drain",
         summary: "best-fit; the least used hosts are emptied for a job that does not fit",
         seeded: false,
+        bound: false,
         make: |_| Some(Box::<Drain>::default()),
     },
     PlacementName {
         name: "repack",
         summary: "best-fit; running jobs are packed anew round by round",
         seeded: false,
+        bound: false,
         make: |setting| Some(Box::new(Repack::new(setting.options.round_s))),
     },
 ];

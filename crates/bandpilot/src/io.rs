@@ -43,7 +43,10 @@ fn read_limited(source: impl Read) -> io::Result<String> {
 
 fn unpacked(packed: &[u8]) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    MultiGzDecoder::new(packed).take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    let read = MultiGzDecoder::new(packed).take(MAX_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|error| {
+        io::Error::new(io::ErrorKind::InvalidData, format!("its gzip is damaged: {error}"))
+    })?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
@@ -200,6 +203,27 @@ fn place(
     })
 }
 
+/// Finds out whether a file can be made here, or replaced, without touching what is there.
+///
+/// # Errors
+/// If it cannot.
+pub fn check_place(path: &Path) -> Result<(), Failure> {
+    if path.is_dir() {
+        return Err(failure(path, "write", &io::ErrorKind::IsADirectory.into()));
+    }
+    if is_special(path) {
+        return Ok(());
+    }
+    let target = behind_links(path)?;
+    place(&target, |_| Ok(()), |beside| std::fs::remove_file(beside))
+        .map_err(|failure| Failure { reasons: renamed(failure.reasons, path), ..failure })
+}
+
+/// The same reasons, of a path as it was given.
+fn renamed(reasons: Vec<(String, Diagnostic)>, path: &Path) -> Vec<(String, Diagnostic)> {
+    reasons.into_iter().map(|(_, reason)| (path.display().to_string(), reason)).collect()
+}
+
 /// Makes a folder and those above it, where they are not there yet.
 ///
 /// # Errors
@@ -220,7 +244,10 @@ fn append_all(file: &mut File, text: &str) -> io::Result<()> {
 
 fn failure(path: &Path, verb: &str, error: &io::Error) -> Failure {
     let reason = Diagnostic::error("", format!("failed to {verb} it: {error}"));
-    let reason = reason.help("check the path and its permissions");
+    let reason = reason.help(match error.kind() {
+        io::ErrorKind::InvalidData => "check with gzip -t; fetch or pack the file again",
+        _ => "check the path and its permissions",
+    });
     Failure::new(Code::Io, &path.display().to_string(), reason)
 }
 

@@ -183,3 +183,18 @@ proptest! {
         let _ = read(&format!("{HEAD}\n{text}"));
     }
 }
+
+#[test]
+fn another_separator_or_encoding_is_named() {
+    let comma = "job_id,submit_s,duration_s,gpus\na,0,1,1\n";
+    for (separator, what) in [(";", "';'"), ("\t", "tabs")] {
+        let diagnostics = read(&comma.replace(',', separator)).diagnostics;
+        assert_eq!(diagnostics.len(), 1);
+        let message = format!("its columns are separated by {what}, not by commas");
+        assert_eq!((&diagnostics[0].message, diagnostics[0].line), (&message, 1));
+    }
+    let wide: Vec<u8> = comma.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let diagnostics = read(&String::from_utf8_lossy(&wide)).diagnostics;
+    assert_eq!(diagnostics[0].message, "the text is UTF-16, not UTF-8");
+    assert_eq!(read("name\nx\n").diagnostics.len(), 3);
+}

@@ -183,7 +183,7 @@ fn evaluate() {
 
 #[test]
 fn simulate() {
-    let rows = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_type\na,0,10,8,,\nb,1,10,8,,\nc,2,x,1,,\nd,3,1,99,,\n";
+    let rows = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_type\na,0,10,8,,\nb,1,10,8,,\nc,2,x,1,,\nd,3,1,99,,\ne,4,10,8,,\n";
     let folder =
         folder_with(&[("t.csv", rows), ("calm.csv", "submit_s,duration_s,gpus\n0,1.5,1\n")]);
     let command = "simulate --hosts 1x8 --policy fifo/counting,srtf/best-fit --trace";

@@ -190,3 +190,33 @@ fn a_theta_that_was_chosen_is_said() {
     assert_eq!(run(folder.path(), &[&args[..], &named].concat()).2, "");
     assert_eq!(run(folder.path(), &[&args[..], &["las/best-fit"]].concat()).2, "");
 }
+
+#[test]
+fn why_a_job_fits_nowhere_is_said() {
+    let rows = "job_id,submit_s,duration_s,gpus,gpus_per_instance,gpu_type\na,0,1,8,,\nb,0,1,18,9,\nc,0,1,2,,Z9\n";
+    let folder = crate::docs_folder();
+    std::fs::write(folder.path().join("u.csv"), rows).unwrap();
+    let args = ["simulate", "--trace", "u.csv", "--cluster", "cluster.toml", "--policy"];
+    let policies =
+        "fifo/best-fit,easy/best-fit,srtf/best-fit,las/best-fit,sjf-skip/packed,fifo/counting";
+    let (code, _, err) = run(folder.path(), &[&args[..], &[policies]].concat());
+    assert_eq!(code, 6);
+    let instance = "u.csv:3: warning: gpus_per_instance: 'b' asks for an instance of 9 GPUs, and the largest host has 8: not run by 5 of 6 policies: fifo/best-fit, easy/best-fit, srtf/best-fit, las/best-fit and 1 more";
+    let model = "u.csv:4: warning: gpu_type: 'c' asks for GPUs of the model 'Z9', which no healthy host has: ";
+    assert!(err.contains(instance) && err.contains(model), "{err}");
+}
+
+#[test]
+fn a_trace_that_is_damaged_or_no_table_is_said_to_be() {
+    let folder = folder_with(&[("t.csv", &TRACE.replace(',', ";"))]);
+    std::fs::write(folder.path().join("d.csv.gz"), b"\x1f\x8b\x08\0\0\0\0\0\0\x03\xff\xff")
+        .unwrap();
+    for (trace, code, part) in [
+        ("t.csv", 3, "its columns are separated by ';', not by commas"),
+        ("d.csv.gz", 5, "its gzip is damaged"),
+    ] {
+        let args = ["simulate", "--trace", trace, "--hosts", "2x8", "--policy", "fifo/packed"];
+        let (found, _, err) = run(folder.path(), &args);
+        assert!(found == code && err.contains(part) && !err.contains("permissions"), "{err}");
+    }
+}

@@ -177,7 +177,10 @@ fn a_folder_with_other_results_is_left_alone() {
             "policies ([\"fifo/random\"] there, [\"fifo/packed\"] now)",
         ),
         (&["t.csv", "--policy", "fifo/random", "--seed", "2"], "seeds ([1] there, [2] now)"),
-        (&["t.csv", "--policy", "fifo/random", "--preemption-cost", "5"], "options ("),
+        (
+            &["t.csv", "--policy", "fifo/random", "--preemption-cost", "5", "--host-mtbf", "3h"],
+            "host_mtbf_s (null there, 10800.0 now), preemption_cost_s (0.0 there, 5.0 now)",
+        ),
         (
             &["t.csv", "--policy", "fifo/random", "--comm-share", "0.5"],
             "comm_share (0.0 there, 0.5 now)",
@@ -218,7 +221,8 @@ fn a_folder_with_other_results_is_left_alone() {
         (&["--out", "q", "--resume", "--force"], 2),
         (&["--out", "t.csv"], 5),
         (&["--out", "t.csv/x"], 5),
-        (&["--report", "none/r.html"], 5),
+        (&["--out", "new", "--report", "none/r.html"], 5),
+        (&["--report", "o"], 3),
         (&["--report", "t.csv"], 3),
         (&["--seeds", "0"], 2),
         (&["--seeds", "3", "--seed", "1"], 2),
@@ -227,6 +231,58 @@ fn a_folder_with_other_results_is_left_alone() {
         refused(path, &[&base[..], args].concat(), code);
     }
     assert!(fs::read_to_string(path.join("t.csv")).unwrap().starts_with("job_id"));
+    assert!(!path.join("new").exists(), "a wrong --report is found before anything is done");
+}
+
+#[test]
+fn only_runs_of_the_same_command_are_trusted() {
+    let folder = folder_with(&[("t.csv", &trace(50)), ("u.csv", &trace(60))]);
+    let path = folder.path();
+    let play = |trace: &str, out: &str, more: &[&str]| {
+        let args = ["simulate", "--hosts", "2x8", "--policy", "fifo/random", "--trace", trace];
+        run(path, &[&args[..], &["--out", out], more].concat())
+    };
+    for (trace, out) in [("t.csv", "o"), ("u.csv", "other")] {
+        assert_eq!(play(trace, out, &[]).0, 0);
+    }
+    let kept = |out: &str| path.join(out).join("runs/fifo-random-1.json.gz");
+    let whole = results(&path.join("o"));
+    let good = fs::read(kept("o")).unwrap();
+    let mut cut = good.clone();
+    cut.truncate(good.len() / 2);
+    let other = fs::read(kept("other")).unwrap();
+    for (bytes, why) in [(&cut, "it is damaged"), (&other, "it is of another command")] {
+        fs::write(kept("o"), bytes).unwrap();
+        let (code, _, err) = play("t.csv", "o", &["--resume"]);
+        let said = format!("fifo-random-1.json.gz: note: {why}: it was run again");
+        assert!(code == 0 && err.contains(&said), "{err}");
+        assert!(results(&path.join("o")) == whole && fs::read(kept("o")).unwrap() == good);
+    }
+    // What a killed program leaves is removed, what is somebody else's is not.
+    let (left, mine) =
+        (path.join("o/runs/fifo-random-1.json.gz.7.tmp"), path.join("o/runs/my.tmp"));
+    fs::write(&left, "").unwrap();
+    fs::write(&mine, "").unwrap();
+    assert_eq!(
+        play("t.csv", "o", &["--resume"]),
+        (0, play("t.csv", "o", &["--resume"]).1, String::new())
+    );
+    assert!(!left.exists() && mine.exists());
+    let about = path.join("o/simulate.json");
+    fs::write(&about, "{").unwrap();
+    let (code, _, err) = play("t.csv", "o", &["--resume"]);
+    assert!(
+        code == 3 && err.contains("simulate.json, which says what its runs are of, cannot be read"),
+        "{err}"
+    );
+    fs::remove_file(&about).unwrap();
+    let (code, _, err) = play("t.csv", "o", &["--resume"]);
+    assert!(
+        code == 3 && err.contains("but no simulate.json") && !err.contains("--resume"),
+        "{err}"
+    );
+    let (_, _, err) = play("t.csv", "t.csv", &[]);
+    assert!(err.contains("it is a file, not a folder"), "{err}");
 }
 
 #[test]
@@ -311,7 +367,8 @@ fn the_report_is_one_page_that_shows_every_policy() {
         };
         let names: Vec<&str> = policies.split(',').collect();
         assert_eq!(texts("h3"), names);
-        assert_eq!(texts("tr").len(), 11);
+        // The table of resources is left out where all of it is 0 or missing.
+        assert_eq!(texts("tr").len(), if trace == "t.csv" { 22 } else { 11 });
         assert!(
             texts("code")[0].starts_with("bandpilot simulate --trace ")
                 && !html.contains("--force")
@@ -349,4 +406,90 @@ fn files_do_not_depend_on_threads() {
         all.push(results(&folder.path().join("o")));
     }
     assert_eq!(all[0], all[1]);
+}
+
+/// The last job fits where it may be split (or GPUs are only counted), not as two instances of 8: see `HOSTS`.
+const UNEVEN: &str = "submit_s,duration_s,gpus\n0,100,8\n10,100,12\n20,50,4\n30,900,16\n";
+const HOSTS: &str = "1x8,2x4";
+
+/// JSON, text and report of a simulation.
+fn told(folder: &Path, trace: &str, policies: &str) -> (Value, String, String) {
+    let args = ["simulate", "--trace", trace, "--hosts", HOSTS, "--policy", policies];
+    let json = run_json(folder, &args).1;
+    let (_, out, _) = run(folder, &[&args[..], &["--report", "r.html", "--force"]].concat());
+    (json, out, fs::read_to_string(folder.join("r.html")).unwrap())
+}
+
+#[test]
+fn policies_are_compared_over_the_jobs_that_both_ran() {
+    let folder = folder_with(&[("t.csv", UNEVEN)]);
+    let (json, out, html) = told(folder.path(), "t.csv", "fifo/compact,fifo/packed,easy/packed");
+    let of = |at: usize, key: &str| json["policies"][at][key].clone();
+    assert_eq!([0, 1, 2].map(|at| of(at, "jobs")), [4, 3, 3]);
+    assert_eq!([0, 1, 2].map(|at| of(at, "not_run")), [0, 1, 1]);
+    assert_eq!([0, 1, 2].map(|at| of(at, "less_first_jobs")), [4, 3, 3]);
+    // With both of fifo the first three run alike, whoever waits behind them; with easy the third one overtakes.
+    let less_s = [0, 1, 2].map(|at| of(at, "avg_jct_less_first_s").as_f64().unwrap());
+    assert!(less_s[0] == 0.0 && less_s[1] == 0.0 && (less_s[2] + 80.0 / 3.0).abs() < 1e-9);
+    assert!(of(1, "avg_jct_s").as_f64() < of(0, "avg_jct_s").as_f64());
+    assert_eq!(json["winner"], Value::Null);
+    let caution = "fifo/packed, easy/packed: ran 3 of 4 jobs that others ran";
+    assert!(out.contains(caution) && html.contains(caution), "{out}");
+    assert!(!html.contains("soonest") && !html.contains("class=\"best\""));
+    let lead = "With fifo/compact jobs take 6.2 min";
+    assert!(html.contains(lead) && html.contains("the only policy here that can be the best"));
+}
+
+#[test]
+fn what_only_counts_gpus_is_never_the_best() {
+    let folder = folder_with(&[("t.csv", UNEVEN), ("u.csv", &trace(300))]);
+    let (json, out, html) = told(folder.path(), "t.csv", "fifo/packed,srtf/counting");
+    assert_eq!((&json["policies"][1]["bound"], &json["winner"]), (&true.into(), &Value::Null));
+    assert!(out.contains("srtf/counting: no placement that a cluster could have"), "{out}");
+    assert!(out.contains("srtf/counting: ran 4 jobs where others ran 3 at most"), "{out}");
+    assert!(html.contains("With fifo/packed jobs take") && !html.contains("class=\"best\""));
+    let (_, _, html) = told(folder.path(), "u.csv", "fifo/counting,srtf/counting");
+    assert!(html.contains("so none is the best") && !html.contains("class=\"best\""));
+    let (json, _, html) = told(folder.path(), "u.csv", "fifo/compact,srtf/compact,srtf/counting");
+    assert_eq!(json["winner"], "srtf/compact");
+    assert!(html.contains("Jobs are done soonest with srtf/compact"));
+}
+
+#[test]
+fn a_trace_that_does_not_decide_names_no_winner() {
+    let three = "submit_s,duration_s,gpus\n0,100,8\n10,100,12\n20,50,4\n";
+    let folder = folder_with(&[("t.csv", three)]);
+    let (json, _, html) = told(folder.path(), "t.csv", "fifo/packed,fifo/first-fit");
+    assert_eq!(json["winner"], Value::Null);
+    assert!(html.contains("every job takes the same time with fifo/packed and fifo/first-fit"));
+    let (json, _, html) = told(folder.path(), "t.csv", "fifo/packed,easy/packed");
+    assert_eq!(json["winner"], Value::Null);
+    assert!(
+        html.contains("This trace does not decide")
+            && html.contains("chance against fifo/packed: ")
+    );
+}
+
+#[test]
+fn without_a_finished_job_there_are_no_times() {
+    let folder = folder_with(&[("t.csv", "submit_s,duration_s,gpus\n0,5,99\n")]);
+    let (json, out, _) = told(folder.path(), "t.csv", "fifo/packed,fifo/compact");
+    for key in ["avg_jct_s", "median_jct_s", "makespan_s", "avg_wait_s", "avg_jct_less_first_s"] {
+        assert_eq!(json["policies"][1][key], Value::Null, "{key}");
+    }
+    assert!(
+        out.contains(" fifo/packed   0     1        -           -       -    -    -       -"),
+        "{out}"
+    );
+}
+
+#[test]
+fn tables_are_no_wider_than_a_terminal_and_nothing_has_the_sign_of_a_rounded_zero() {
+    let folder = folder_with(&[("t.csv", &trace(400))]);
+    let policies = "sjf-strict/bandpilot-whole,fifo/compact,srtf/repack,easy/counting";
+    let args = ["simulate", "--trace", "t.csv", "--hosts", "4x8", "--policy", policies];
+    let more = ["--comm-share", "30%", "--host-mtbf", "2d", "--seeds", "2"];
+    let (_, out, _) = run(folder.path(), &[&args[..], &more].concat());
+    assert!(out.lines().skip(3).all(|line| line.chars().count() <= 120), "{out}");
+    assert!(out.split_whitespace().all(|word| !matches!(word, "-0" | "-0.00")), "{out}");
 }

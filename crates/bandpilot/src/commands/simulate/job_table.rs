@@ -11,7 +11,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 
-use super::figures::Judged;
+use super::judge::Judged;
 use super::runs::{Run, Scene, Stage};
 
 /// What a row is made of.

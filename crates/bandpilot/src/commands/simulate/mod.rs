@@ -4,16 +4,18 @@ mod figures;
 mod folder;
 mod ground;
 mod job_table;
+mod judge;
 mod remarks;
 mod report;
 mod runs;
 mod text;
+mod words;
 
 use std::path::Path;
 
 use bandpilot_readers::Diagnostic;
 use bandpilot_readers::trace_file;
-use bandpilot_sim::Policy;
+use bandpilot_sim::{Costs, FaultRates, Options, Policy};
 use serde_json::{Value, json};
 
 use self::folder::{About, CSV, Folder, PARQUET, REPORT, SUMMARY, fingerprint};
@@ -23,7 +25,7 @@ use self::text::Simulated;
 use super::ground::Remarks;
 use crate::cli::Simulate;
 use crate::exit::{Code, Failure};
-use crate::io::{read_text, replace, replace_with, write_new};
+use crate::io::{check_place, read_text, replace, replace_with, write_new};
 use crate::output::{Done, Output as _};
 
 /// Plays a trace against policies.
@@ -56,34 +58,45 @@ pub fn simulate(args: &Simulate) -> Result<Done, Failure> {
     let stage = Stage::new(ground, policies, seeds, read.value, args);
     let about = about(args, &stage, &text);
     let kept = &args.kept;
+    // Before the runs: they may take hours. A page inside the folder has no place before the folder is there.
+    let page = kept.report.as_deref();
+    let inside = |path: &&Path| kept.out.as_ref().is_some_and(|folder| path.starts_with(folder));
+    page.filter(|path| !inside(path)).map_or(Ok(()), check_place)?;
     let folder = kept.out.as_ref();
     let folder =
         folder.map(|path| Folder::take(path, &about, kept.resume, kept.force)).transpose()?;
+    page.filter(inside).map_or(Ok(()), check_place)?;
     let scene = stage.scene(0);
-    let played = runs::play(&stage, folder.as_ref())?;
+    let (played, run_again) = runs::play(&stage, folder.as_ref())?;
 
     let left_out = scene.workload.left_out;
     remarks.extend(read.diagnostics.into_iter().map(|remark| (file.clone(), remark)));
     remarks.extend(remarks::left_out(&left_out).map(|remark| (file.clone(), remark)));
     let theta = remarks::theta(args, &stage);
     remarks.extend(theta.map(|remark| ("--two-stage-theta".to_owned(), remark)));
-    let refused = remarks::refused(scene, &played);
+    let refused = remarks::refused(scene, &stage.ground.hosts, &played);
     let code = if bad_rows > 0 || !refused.is_empty() { Code::Problems } else { Code::Ok };
     remarks.extend(refused.into_iter().map(|remark| (file.clone(), remark)));
+    let mixed = scene.mixed;
+    let jobs = scene.workload.len();
+    let (policies, verdict) = judge::judge(&stage, played);
     let mut result = Simulated {
         trace: file,
         hosts: stage.ground.hosts.len(),
         gpus: stage.ground.hosts.gpus(),
         seeds: stage.seeds.clone(),
-        jobs: scene.workload.len(),
+        jobs,
         bad_rows,
         left_out,
-        mixed: scene.mixed,
-        policies: figures::judge(&stage, played),
+        mixed,
+        policies,
+        verdict,
         remarks: remarks.clone(),
         files: Vec::new(),
     };
     result.files = write(args, folder.as_ref(), &stage, &result)?;
+    // Not among the results: those are the same as without it.
+    remarks.extend(run_again);
     Ok(Done { output: Box::new(result), remarks, code })
 }
 
@@ -133,17 +146,52 @@ fn about(args: &Simulate, stage: &Stage, trace: &str) -> About {
         "version": env!("CARGO_PKG_VERSION"),
         "trace": args.trace.display().to_string(),
         "trace_sha256": fingerprint(trace),
-        "cluster_sha256": fingerprint(&format!("{:?}", ground.cluster)),
-        "model_sha256": fingerprint(&format!("{:?}", ground.model)),
+        "cluster_sha256": fingerprint(format!("{:?}", ground.cluster)),
+        "model_sha256": fingerprint(format!("{:?}", ground.model)),
         "bytes": ground.bytes,
         "comm_share": args.conditions.comm_share,
         "mix": args.conditions.mix,
-        "options": format!("{:?}", ground.options),
         "policies": policies,
         "seeds": stage.seeds,
     });
-    match about {
-        Value::Object(about) => about,
+    let mut all = options(&ground.options);
+    if let Value::Object(about) = about {
+        all.extend(about);
+    }
+    all
+}
+
+/// The options one by one, so that it can be said which one differs; `null` is never.
+fn options(options: &Options) -> About {
+    // Without dots: a new option has to be put here.
+    let Options {
+        costs: Costs { restart_s, migration_s, checkpoint_s },
+        faults: FaultRates { host_mtbf_s, host_mttr_s, link_mtbf_s, link_mttr_s },
+        las_thresholds_gpu_s,
+        aging_s,
+        two_stage_theta_s,
+        round_s,
+        least_rate,
+        search_steps,
+    } = options;
+    let theta = two_stage_theta_s.map_or(Value::from("by the trace"), Value::from);
+    let all = json!({
+        "preemption_cost_s": restart_s,
+        "migration_cost_s": migration_s,
+        "checkpoint_every_s": checkpoint_s,
+        "host_mtbf_s": host_mtbf_s,
+        "host_mttr_s": host_mttr_s,
+        "link_mtbf_s": link_mtbf_s,
+        "link_mttr_s": link_mttr_s,
+        "las_thresholds_gpu_s": las_thresholds_gpu_s,
+        "aging_s": aging_s,
+        "two_stage_theta_s": theta,
+        "round_s": round_s,
+        "least_rate": least_rate,
+        "search_steps": search_steps,
+    });
+    match all {
+        Value::Object(all) => all,
         _ => About::new(),
     }
 }

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use bandpilot_core::counted;
 use bandpilot_readers::Diagnostic;
+use bandpilot_readers::trace_file::TraceJob;
 use bandpilot_sim::orders::theta_of_s;
-use bandpilot_sim::{JobId, LeftOut, Policy};
+use bandpilot_sim::{Hosts, JobId, LeftOut, Policy};
 
 use super::runs::{Run, Scene, Stage};
+use super::words;
 use crate::cli::Simulate;
 
 /// Most jobs that are listed because they fit nowhere.
@@ -41,26 +44,25 @@ pub fn theta(args: &Simulate, stage: &Stage) -> Option<Diagnostic> {
 }
 
 /// Remarks on the jobs that would not fit on the idle cluster, with the first seed.
-pub fn refused(scene: &Scene, policies: &[(Policy, Vec<Run>)]) -> Vec<Diagnostic> {
-    let mut by_job: BTreeMap<JobId, Vec<String>> = BTreeMap::new();
+pub fn refused(scene: &Scene, hosts: &Hosts, policies: &[(Policy, Vec<Run>)]) -> Vec<Diagnostic> {
+    let mut by_job: BTreeMap<JobId, Vec<Policy>> = BTreeMap::new();
     for (policy, runs) in policies {
         let jobs = runs.first().map_or(&[][..], |run| &run.jobs);
         for (job, _) in (0..).map(JobId).zip(jobs).filter(|(_, job)| job.finish_s.is_none()) {
-            by_job.entry(job).or_default().push(policy.to_string());
+            by_job.entry(job).or_default().push(*policy);
         }
     }
-    let remark = |(job, names): (&JobId, &Vec<String>)| {
+    let remark = |(job, names): (&JobId, &Vec<Policy>)| {
         let row = scene.trace.jobs.get(scene.workload.of_trace(*job));
-        let (name, line, gpus) = row.map_or(("", 0, 0), |row| (&*row.name, row.line, row.gpus));
+        let (name, line) = row.map_or(("", 0), |row| (&*row.name, row.line));
         let who = if names.len() == policies.len() {
-            "no policy".to_owned()
+            "no policy runs it".to_owned()
         } else {
-            format!("not {}", names.join(", "))
+            let these = words::names(names.iter().copied());
+            format!("not run by {} of {} policies: {these}", names.len(), policies.len())
         };
-        let message = format!(
-            "'{name}' asks for {gpus} GPUs that do not fit on the idle cluster: {who} runs it"
-        );
-        Diagnostic::warning("gpus", message).at(line, 0)
+        let (field, why) = row.map_or(("gpus", String::new()), |row| why(scene, *job, row, hosts));
+        Diagnostic::warning(field, format!("'{name}' asks for {why}: {who}")).at(line, 0)
     };
     let mut remarks: Vec<Diagnostic> = by_job.iter().take(MAX_LISTED).map(remark).collect();
     if by_job.len() > MAX_LISTED {
@@ -68,4 +70,27 @@ pub fn refused(scene: &Scene, policies: &[(Policy, Vec<Run>)]) -> Vec<Diagnostic
         remarks.push(Diagnostic::warning("gpus", format!("{more} further jobs do not fit")));
     }
     remarks
+}
+
+/// The column that keeps a job off the idle cluster, and what it asks for.
+fn why(scene: &Scene, job: JobId, row: &TraceJob, hosts: &Hosts) -> (&'static str, String) {
+    let shape = scene.workload.shape(job);
+    let largest = hosts.largest(shape.models);
+    let asked = scene.trace.word(row.gpu_type);
+    if largest == 0 {
+        return ("gpu_type", format!("GPUs of the model '{asked}', which no healthy host has"));
+    }
+    let of = if asked.is_empty() || !hosts.models_known() {
+        String::new()
+    } else {
+        format!(" of the model '{asked}'")
+    };
+    // Instances that nobody has stated are made so that they fit into the largest host.
+    if shape.stated && shape.instance_gpus.min(row.gpus) > largest {
+        let size = counted(shape.instance_gpus.min(row.gpus) as usize, "GPU");
+        let message = format!("an instance of {size}{of}, and the largest host has {largest}");
+        return ("gpus_per_instance", message);
+    }
+    let gpus = counted(row.gpus as usize, "GPU");
+    ("gpus", format!("{gpus}{of} that do not fit on the idle cluster"))
 }

@@ -1,13 +1,15 @@
 //! The page for people.
 
 use bandpilot_report::plot::{Axis, Estimate, Line, area, estimates, heat, lines};
-use bandpilot_report::{Cell, Column, Page, Table, duration, grouped};
+use bandpilot_report::{Cell, Column, Page, Table, grouped, span};
 use bandpilot_sim::bootstrap::Interval;
 use bandpilot_sim::series::Series;
 
-use super::figures::{FIGURES, Judged, jct_s, shown, wait_s};
+use super::figures::{FIGURES, Kind, shown};
+use super::judge::{Judged, jct_s, wait_s};
 use super::runs::Stage;
 use super::text::Simulated;
+use super::words::{cautions, lead};
 use crate::output::counted;
 
 /// Points of a line over the jobs.
@@ -53,60 +55,44 @@ fn name_of(trace: &str) -> &str {
 fn summary(page: &mut Page, result: &Simulated) {
     page.section("All figures", "");
     page.lead(&lead(result));
+    for caution in cautions(result) {
+        page.text(&format!("{caution}."));
+    }
     if result.seeds.len() > 1 {
         page.text("Figures are means over the seeds. A policy that no seed changes was run once.");
     }
-    // What is 0 or missing everywhere only takes room here.
-    let any =
-        |at: &usize| result.policies.iter().any(|row| row.shown(*at).is_some_and(|v| v != 0.0));
-    let shown: Vec<usize> = shown(&result.policies).into_iter().filter(any).collect();
-    let columns = shown.iter().map(|at| Column {
+    let mut terms = Vec::new();
+    for kind in [Kind::Times, Kind::Resources] {
+        // What is 0 or missing everywhere only takes room here.
+        let any =
+            |at: &usize| result.policies.iter().any(|row| row.shown(*at).is_some_and(|v| v != 0.0));
+        let shown: Vec<usize> = shown(&result.policies, kind).into_iter().filter(any).collect();
+        terms.extend(shown.iter().map(|at| (FIGURES[*at].name, FIGURES[*at].meaning)));
+        if !shown.is_empty() {
+            page.table(&figures(result, &shown));
+        }
+    }
+    page.text("Marked: the best of each column, of the policies that can be the best. Below a figure: its 95 % interval. Times are rounded; point at one for its seconds.");
+    let interval = "Drawn 1 000 times from blocks of jobs in order of submission (jobs that queue together are delayed together), and from the seeds: 95 of 100 draws lie within. It does not see that other jobs would also have queued otherwise.";
+    page.glossary(terms.into_iter().chain([("95 % interval", interval)]));
+}
+
+fn figures(result: &Simulated, shown: &[usize]) -> Table {
+    let column = |at: &usize| Column {
         name: FIGURES[*at].name.to_owned(),
-        unit: FIGURES[*at].unit.to_owned(),
+        // Each time has a unit of its own.
+        unit: if FIGURES[*at].unit == "s" { "" } else { FIGURES[*at].unit }.to_owned(),
         best: FIGURES[*at].best,
-    });
+    };
     let row = |row: &Judged| {
         let cells = shown.iter().map(|at| cell(row, *at)).collect();
         (row.policy.to_string(), cells)
     };
-    page.table(&Table {
+    Table {
         rows: "Policy".to_owned(),
-        columns: columns.collect(),
+        columns: shown.iter().map(column).collect(),
         series: result.policies.iter().map(row).collect(),
-    });
-    page.text("Marked: the best of each column. Below a figure: its 95 % interval.");
-    let interval = "Drawn 1 000 times from blocks of jobs in order of submission (jobs that queue together are delayed together), and from the seeds: 95 of 100 draws lie within. It does not see that other jobs would also have queued otherwise.";
-    let terms = shown.iter().map(|at| (FIGURES[*at].name, FIGURES[*at].meaning));
-    page.glossary(terms.chain([("95 % interval", interval)]));
-}
-
-/// The result in a sentence.
-fn lead(result: &Simulated) -> String {
-    let with_jobs =
-        result.policies.iter().filter(|row| row.runs.iter().any(|run| run.metrics.jobs > 0));
-    let best = with_jobs.min_by(|a, b| a.avg_jct_s().total_cmp(&b.avg_jct_s()));
-    let Some(best) = best else {
-        return "No job fits on this cluster, so there is nothing to compare.".to_owned();
-    };
-    let mean = duration(best.avg_jct_s());
-    let within = best.interval("avg_jct_s").map_or(String::new(), |Interval { low, high }| {
-        format!(" (95 % interval {} to {})", duration(low), duration(high))
-    });
-    if result.policies.len() == 1 {
-        return format!("With {} jobs take {mean}{within} on average.", best.policy);
     }
-    let mut text =
-        format!("Jobs are done soonest with {}: {mean}{within} on average.", best.policy);
-    if let (Some(first), Some(Interval { high, .. })) =
-        (result.policies.first(), best.intervals.difference)
-        && best.intervals.difference_s < 0.0
-    {
-        let less = 100.0 * -best.intervals.difference_s / first.avg_jct_s();
-        let sure = if high < 0.0 { "" } else { ", which may be chance" };
-        let more = format!(" That is {less:.1}\u{a0}% less than with {}{sure}.", first.policy);
-        text.push_str(&more);
-    }
-    text
 }
 
 fn cell(row: &Judged, at: usize) -> Cell {
@@ -114,12 +100,22 @@ fn cell(row: &Judged, at: usize) -> Cell {
     let Some(value) = row.shown(at) else {
         return Cell { text: "-".to_owned(), ..Cell::default() };
     };
+    let interval = row.interval(figure.key);
+    let compared = Some(value).filter(|_| row.candidate());
+    if figure.unit == "s" {
+        let below =
+            interval.map(|Interval { low, high }| format!("{} – {}", span(low), span(high)));
+        let title = format!("{} s", grouped(value, 2));
+        return Cell {
+            value: compared,
+            text: span(value),
+            below: below.unwrap_or_default(),
+            title,
+        };
+    }
     let whole = figure.whole && value.fract() != 0.0;
-    let decimals = if figure.unit == "s" { 0 } else { figure.decimals.max(usize::from(whole)) };
-    let below = row.interval(figure.key).map(|Interval { low, high }| {
-        format!("{} – {}", grouped(low, decimals), grouped(high, decimals))
-    });
-    Cell { value: Some(value), text: grouped(value, decimals), below: below.unwrap_or_default() }
+    let text = grouped(value, figure.decimals.max(usize::from(whole)));
+    Cell { value: compared, text, ..Cell::default() }
 }
 
 fn means(page: &mut Page, result: &Simulated, names: &[String]) {
@@ -133,7 +129,7 @@ fn means(page: &mut Page, result: &Simulated, names: &[String]) {
         .enumerate()
         .filter_map(|(series, (name, row))| {
             let Interval { low, high } = row.interval("avg_jct_s")?;
-            Some(Estimate { name, series, value: row.avg_jct_s(), interval: (low, high) })
+            Some(Estimate { name, series, value: row.avg_jct_s()?, interval: (low, high) })
         })
         .collect();
     let longest = rows.iter().map(|row| row.interval.1.max(row.value)).fold(0.0, f64::max);
@@ -145,12 +141,14 @@ fn means(page: &mut Page, result: &Simulated, names: &[String]) {
         .enumerate()
         .skip(1)
         .filter_map(|(series, (name, row))| {
-            let Interval { low, high } = row.intervals.difference?;
-            let value = row.intervals.difference_s;
+            let Interval { low, high } =
+                row.less_first.and_then(|difference| difference.interval)?;
+            let value = row.less_first?.less_s;
             Some(Estimate { name, series, value, interval: (low, high) })
         })
         .collect();
-    let caption = format!("Mean JCT less that of {first}: left of 0 is sooner");
+    let caption =
+        format!("Mean JCT less that of {first} over the jobs that both ran: left of 0 is sooner");
     let widest = rows.iter().flat_map(|row| [row.interval.0.abs(), row.interval.1.abs()]);
     let axis = Axis::difference_s(&format!("less than {first}"), widest.fold(0.0, f64::max));
     page.figure(&caption, &estimates(&rows, &axis));
@@ -285,7 +283,7 @@ fn one_by_one(page: &mut Page, result: &Simulated, names: &[String]) {
     }
     let time = time_axis(result);
     let gpus = Axis::count("held", result.gpus as f64);
-    let asked = Axis::count("waited for", most(result, |series| &series.waited_for));
+    let asked = Axis::count("asked for", most(result, |series| &series.waited_for));
     for (series, (name, row)) in names.iter().zip(&result.policies).enumerate() {
         page.series_heading(series, name);
         let Some(recorded) = series_of(row) else {

@@ -14,9 +14,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::folder::Folder;
+use super::folder::{Folder, Found};
 use super::ground::Ground;
 use crate::cli::Simulate;
+use crate::commands::ground::Remarks;
 use crate::exit::{Code, Failure};
 
 /// Jobs after which the progress bar is told.
@@ -117,46 +118,60 @@ fn heed_interrupts() {
     });
 }
 
-/// Plays everything that is not yet in the folder; runs that are done are put there at once.
+/// The runs of each policy in order of the seeds.
+pub type Played = Vec<(Policy, Vec<Run>)>;
+
+/// Plays everything that is not yet in the folder; runs that are done are put there at once. Says also which runs that were
+/// there were not trusted.
 ///
 /// # Errors
 /// If a run is not sound, cannot be kept, or Ctrl-C ends it.
-pub fn play(stage: &Stage, folder: Option<&Folder>) -> Result<Vec<(Policy, Vec<Run>)>, Failure> {
+pub fn play(stage: &Stage, folder: Option<&Folder>) -> Result<(Played, Remarks), Failure> {
     heed_interrupts();
     let runs = stage.runs();
     let all = runs.len();
     let bar = progress_bar(runs.iter().map(|(_, at)| stage.scene(*at).workload.len()).sum(), all);
     let done = AtomicCount::default();
-    let one = |(policy, at): &(Policy, usize)| -> Result<Run, Missing> {
-        let kept = folder.and_then(|folder| folder.run(*policy, stage.seeds[*at]));
-        let jobs = stage.scene(*at).workload.len();
-        let run = if let Some(run) = kept.filter(|run| run.jobs.len() == jobs) {
-            bar.inc(jobs as u64);
-            run
-        } else {
-            let run = play_one(stage, *policy, *at, &bar)?;
-            let keep = folder.map_or(Ok(()), |folder| folder.keep(*policy, &run));
-            keep.map_err(Missing::Failed)?;
-            run
+    let one = |(policy, at): &(Policy, usize)| -> Result<_, Missing> {
+        let kept = folder.map(|folder| folder.run(*policy, stage.seeds[*at]));
+        let (run, remark) = match kept {
+            Some(Found::Run(run)) => {
+                bar.inc(run.jobs.len() as u64);
+                (*run, None)
+            }
+            kept => {
+                let run = play_one(stage, *policy, *at, &bar)?;
+                let keep = folder.map_or(Ok(()), |folder| folder.keep(*policy, &run));
+                keep.map_err(Missing::Failed)?;
+                (run, run_again(kept))
+            }
         };
         bar.set_message(format!("{} of {all} runs", done.next()));
-        Ok(run)
+        Ok((run, remark))
     };
-    let played: Vec<Result<Run, Missing>> = runs.par_iter().map(one).collect();
+    let played: Vec<Result<_, Missing>> = runs.par_iter().map(one).collect();
     bar.finish_and_clear();
     let finished = played.iter().filter(|run| run.is_ok()).count();
-    let mut policies: Vec<(Policy, Vec<Run>)> = Vec::new();
+    let (mut policies, mut remarks) = (Played::new(), Remarks::new());
     for ((policy, at), run) in runs.iter().zip(played) {
-        let run = run.map_err(|missing| match missing {
+        let (run, remark) = run.map_err(|missing| match missing {
             Missing::Failed(failure) => failure,
             Missing::Stopped => interrupted(finished, all, folder),
         })?;
+        remarks.extend(remark);
         match policies.last_mut() {
             Some((_, runs)) if *at > 0 => runs.push(run),
             _ => policies.push((*policy, vec![run])),
         }
     }
-    Ok(policies)
+    Ok((policies, remarks))
+}
+
+/// A remark on a run that was not trusted.
+fn run_again(kept: Option<Found>) -> Option<(String, Diagnostic)> {
+    let Some(Found::Wrong(path, why)) = kept else { return None };
+    let message = format!("{why}: it was run again");
+    Some((path.display().to_string(), Diagnostic::note("", message)))
 }
 
 #[derive(Default)]

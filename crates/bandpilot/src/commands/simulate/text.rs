@@ -6,9 +6,14 @@ use bandpilot_sim::bootstrap::Interval;
 use bandpilot_sim::{LeftOut, Metrics, Mixed};
 use serde_json::{Map, Value, json};
 
-use super::figures::{FIGURES, Judged, figures, shown};
+use super::figures::{FIGURES, Kind, figures, shown};
+use super::judge::{Judged, Verdict};
+use super::words::cautions;
 use crate::commands::ground::Remarks;
 use crate::output::{Output, remarks_json, table, write_table};
+
+/// Columns of a terminal that texts take.
+const MAX_WIDTH: usize = 110;
 
 /// What came out.
 pub struct Simulated {
@@ -21,6 +26,7 @@ pub struct Simulated {
     pub left_out: LeftOut,
     pub mixed: Option<Mixed>,
     pub policies: Vec<Judged>,
+    pub verdict: Verdict,
     pub remarks: Remarks,
     /// Files that were written.
     pub files: Vec<String>,
@@ -60,8 +66,9 @@ impl Simulated {
         writeln!(w)
     }
 
-    fn figures(&self, w: &mut dyn Write) -> io::Result<()> {
-        let shown = shown(&self.policies);
+    /// A table of the figures of one kind.
+    fn figures(&self, w: &mut dyn Write, kind: Kind) -> io::Result<()> {
+        let shown = shown(&self.policies, kind);
         let mut heads = vec!["POLICY"];
         heads.extend(shown.iter().map(|at| FIGURES[*at].head));
         let mut rows = table(&heads);
@@ -72,52 +79,97 @@ impl Simulated {
             cells.extend(shown.iter().map(cell));
             rows.add_row(cells);
         }
-        write_table(w, &rows)?;
-        writeln!(
-            w,
-            "\nbusy: GPUs held while jobs wait; head blocked: time the first one waits although enough GPUs are idle\n"
-        )
+        write_table(w, &rows)
     }
 
     fn intervals(&self, w: &mut dyn Write) -> io::Result<()> {
-        let first = self.policies.first().map(|row| row.policy.to_string()).unwrap_or_default();
-        let last = format!("MEAN JCT LESS {}", first.to_uppercase());
-        let mut heads = vec!["95 % INTERVALS", "MEAN JCT S", "MEDIAN", "MEAN WAIT S"];
+        let mut heads = vec!["95 % INTERVALS", "MEAN JCT S", "MEDIAN", "WAIT S"];
         if self.policies.len() > 1 {
-            heads.push(&last);
+            heads.push("MEAN JCT LESS FIRST");
         }
         let mut rows = table(&heads);
         for (at, row) in self.policies.iter().enumerate() {
             let mut cells = vec![row.policy.to_string()];
-            cells.extend(row.intervals.of.iter().map(|(_, interval)| ends(*interval)));
+            cells.extend(row.intervals.iter().map(|(_, interval)| ends(*interval)));
             if at > 0 {
-                cells.push(ends(row.intervals.difference));
+                cells.push(ends(row.less_first.and_then(|difference| difference.interval)));
             }
             rows.add_row(cells);
         }
         write_table(w, &rows)
     }
+
+    fn foot(&self, w: &mut dyn Write) -> io::Result<()> {
+        let first = self.policies.first().filter(|_| self.policies.len() > 1);
+        if let Some(first) = first {
+            writeln!(
+                w,
+                "\nless first: mean JCT less that of {}, over the jobs that both ran",
+                first.policy
+            )?;
+        }
+        for caution in cautions(self) {
+            writeln!(w, "\n{}", wrapped(&caution))?;
+        }
+        if !self.files.is_empty() {
+            writeln!(w, "\nwritten {}", self.files.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// A text in lines that are no longer than the tables.
+fn wrapped(text: &str) -> String {
+    let mut lines = String::new();
+    let mut width = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if width > 0 && width + 1 + length > MAX_WIDTH {
+            lines.push('\n');
+            width = 0;
+        } else if width > 0 {
+            lines.push(' ');
+            width += 1;
+        }
+        lines.push_str(word);
+        width += length;
+    }
+    lines
 }
 
 /// A figure with its decimals; a mean over runs of whole numbers with one.
 fn number(at: usize, value: f64) -> String {
     let decimals = FIGURES[at].decimals.max(usize::from(FIGURES[at].whole && value.fract() != 0.0));
-    format!("{value:.decimals$}")
+    fixed(value, decimals)
+}
+
+/// A number that is rounded to nothing has no sign.
+fn fixed(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    match text.strip_prefix('-') {
+        Some(rest) if rest.bytes().all(|byte| matches!(byte, b'0' | b'.')) => rest.to_owned(),
+        _ => text,
+    }
 }
 
 fn ends(interval: Option<Interval>) -> String {
-    interval.map_or("-".to_owned(), |Interval { low, high }| format!("{low:.0} .. {high:.0}"))
+    interval.map_or("-".to_owned(), |Interval { low, high }| {
+        format!("{} .. {}", fixed(low, 0), fixed(high, 0))
+    })
 }
 
 impl Output for Simulated {
     fn human(&self, w: &mut dyn Write) -> io::Result<()> {
         self.head(w)?;
-        self.figures(w)?;
+        self.figures(w, Kind::Times)?;
+        writeln!(w)?;
+        self.figures(w, Kind::Resources)?;
+        writeln!(
+            w,
+            "\nbusy: GPUs held while jobs wait; blocked: time the first one waits although enough GPUs are idle\n"
+        )?;
         self.intervals(w)?;
-        if !self.files.is_empty() {
-            writeln!(w, "\nwritten {}", self.files.join(", "))?;
-        }
-        Ok(())
+        self.foot(w)
     }
 
     fn json(&self) -> Value {
@@ -141,6 +193,7 @@ impl Output for Simulated {
                 "gpu_s_before": mixed.gpu_seconds.0,
                 "gpu_s_after": mixed.gpu_seconds.1,
             })),
+            "winner": self.verdict.winner().map(|at| self.policies[at].policy.to_string()),
             "policies": policies,
             "diagnostics": remarks_json(&self.remarks),
         })
@@ -172,13 +225,20 @@ fn policy_json(row: &Judged) -> Value {
     let values =
         values.map(|(figure, value)| (figure.key.to_owned(), value_json(figure.whole, *value)));
     let mut policy: Map<String, Value> = values.collect();
-    let named = row.intervals.of.iter().map(|(key, interval)| (*key, interval_json(*interval)));
+    let named = row.intervals.iter().map(|(key, interval)| (*key, interval_json(*interval)));
     let mut intervals: Map<String, Value> =
         named.map(|(key, interval)| (key.to_owned(), interval)).collect();
-    intervals.insert("avg_jct_less_first_s".to_owned(), interval_json(row.intervals.difference));
+    let less_first = row.less_first;
+    let interval = interval_json(less_first.and_then(|difference| difference.interval));
+    intervals.insert("avg_jct_less_first_s".to_owned(), interval);
     policy.insert("policy".to_owned(), Value::from(row.policy.to_string()));
     policy.insert("seeded".to_owned(), Value::from(row.seeded));
-    policy.insert("avg_jct_less_first_s".to_owned(), Value::from(row.intervals.difference_s));
+    policy.insert("bound".to_owned(), Value::from(row.policy.placement.bound));
+    policy.insert("not_run".to_owned(), Value::from(row.ran.1.saturating_sub(row.ran.0)));
+    let less_s = less_first.map(|difference| difference.less_s);
+    policy.insert("avg_jct_less_first_s".to_owned(), Value::from(less_s));
+    let jobs = less_first.map_or(0, |difference| difference.jobs);
+    policy.insert("less_first_jobs".to_owned(), Value::from(jobs));
     policy.insert("intervals".to_owned(), Value::Object(intervals));
     let runs = row.runs.iter().map(|run| run_json(run.seed, &run.metrics));
     policy.insert("runs".to_owned(), runs.collect());
