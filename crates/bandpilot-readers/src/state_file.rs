@@ -116,7 +116,11 @@ pub fn write(state: &ClusterState, cluster: &Cluster) -> String {
             Demand::GBytesPerS(rate) => lines.push(format!("demand_gbytes_per_s = {rate}")),
         }
     }
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    let mut text = lines.join("\n");
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
 }
 
 /// Which GPUs are taken, and by what.

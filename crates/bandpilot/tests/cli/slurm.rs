@@ -64,7 +64,7 @@ fn a_recording_becomes_a_state_that_dispatch_reads() {
 
 #[test]
 fn what_is_wrong_is_refused() {
-    let cut: String = RECORDING.lines().take(2).map(|line| format!("{line}\n")).collect();
+    let cut: String = RECORDING.split_inclusive('\n').take(2).collect();
     let sick = RECORDING.replace("gpu:g2:1", "gpu:g2:x");
     let files =
         [("cut.jsonl", cut.as_str()), ("c.toml", CLUSTER), ("sick.jsonl", &sick), ("x", "x\n")];
