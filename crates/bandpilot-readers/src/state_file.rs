@@ -78,6 +78,51 @@ pub fn free_form(text: &str, cluster: &Cluster) -> Parsed<ClusterState> {
     Parsed { value: ClusterState { free: free.collect(), jobs: Vec::new() }, diagnostics }
 }
 
+/// The state file of a state; [`read`] gives the same state again.
+///
+/// ```
+/// use bandpilot_core::{ClusterBuilder, ClusterState, GpuMask};
+/// let cluster = ClusterBuilder::new("demo").host_type("dgx", "H100", 8).hosts("h", 1, 2).build();
+/// let mut state = ClusterState::idle(&cluster);
+/// state.free[1] = GpuMask::first(7);
+/// assert_eq!(bandpilot_readers::state_file::write(&state, &cluster), "unavailable = \"h2:7\"\n");
+/// ```
+pub fn write(state: &ClusterState, cluster: &Cluster) -> String {
+    let jobs = |host: HostId| {
+        let masks = state.jobs.iter().map(|job| job.placement.on(host));
+        masks.fold(GpuMask::EMPTY, GpuMask::union)
+    };
+    let unavailable = Placement::new(cluster.host_ids().map(|host| {
+        let free = state.free.get(host.index()).copied().unwrap_or_default();
+        (host, cluster.healthy_gpus(host).without(free).without(jobs(host)))
+    }));
+    let quoted = |text: String| toml::Value::String(text).to_string();
+    let named = |set: &Placement| quoted(set.display(cluster));
+    let mut lines = Vec::new();
+    if unavailable.gpus() > 0 {
+        lines.push(format!("unavailable = {}", named(&unavailable)));
+    }
+    for job in &state.jobs {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.push("[[job]]".to_owned());
+        lines.push(format!("name = {}", quoted(job.name.clone())));
+        lines.push(format!("placement = {}", named(&job.placement)));
+        match job.demand {
+            // What is meant if nothing is said.
+            Demand::Fraction(1.0) => {}
+            Demand::Fraction(share) => lines.push(format!("demand = {share}")),
+            Demand::GBytesPerS(rate) => lines.push(format!("demand_gbytes_per_s = {rate}")),
+        }
+    }
+    let mut text = lines.join("\n");
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
 /// Which GPUs are taken, and by what.
 #[derive(Default)]
 struct Used {

@@ -35,6 +35,25 @@ pub fn require_data(test: &str) -> Option<PathBuf> {
     found
 }
 
+/// True if all these programs are installed; if not, says that `test` is skipped.
+///
+/// They are looked for where administrators' programs are, too, which is not in every user's search path.
+pub fn require_programs(test: &str, programs: &[&str]) -> bool {
+    let missing: Vec<&str> =
+        programs.iter().copied().filter(|program| find_program(program).is_none()).collect();
+    if !missing.is_empty() {
+        report_skip(&format!("{test} ({} not installed)", missing.join(", ")));
+    }
+    missing.is_empty()
+}
+
+/// The file of a program.
+pub fn find_program(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    folders.map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
 /// The text of one data file, bytes that are not UTF-8 replaced; `None` if it cannot be read.
 pub fn read(path: &Path) -> Option<String> {
     std::fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())

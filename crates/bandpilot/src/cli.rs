@@ -5,6 +5,7 @@ mod kept;
 mod policy_numbers;
 mod request;
 mod seeds;
+mod slurm;
 
 use std::path::PathBuf;
 
@@ -18,6 +19,7 @@ use policy_numbers::PolicyNumbers;
 use request::{DISPATCH_EXAMPLES, EXPLAIN_EXAMPLES, collective};
 pub use request::{Dispatch, Explain, Files};
 pub use seeds::Seeds;
+pub use slurm::{Slurm, SlurmState};
 
 const EXIT_CODES: &str = "Exit codes:
   0  done
@@ -115,6 +117,9 @@ pub enum Command {
     /// Collect measured bandwidths in a store
     #[command(subcommand)]
     Measure(Measure),
+    /// Ask a Slurm cluster
+    #[command(subcommand)]
+    Slurm(Slurm),
     /// Print a completion script for a shell
     #[command(after_help = "Example:
   bandpilot completions bash > ~/.local/share/bash-completion/completions/bandpilot")]

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use cli::{Cli, Cluster, Command, Measure};
+use cli::{Cli, Cluster, Command, Measure, Slurm};
 use exit::{Code, Failure};
 use output::{Done, emit};
 
@@ -44,6 +44,7 @@ fn run(command: Command) -> Result<Done, Failure> {
         Command::Cluster(Cluster::Example(args)) => Ok(commands::cluster::example(&args)),
         Command::Measure(Measure::Import(args)) => commands::measure::import(&args),
         Command::Measure(Measure::Show(args)) => commands::measure::show(&args),
+        Command::Slurm(Slurm::State(args)) => commands::slurm::state(&args),
         Command::Completions(args) => Ok(commands::completions::completions(&args)),
         Command::Man(args) => commands::man::man(&args),
     }

@@ -128,3 +128,15 @@ proptest! {
         assert_keeps_rules(&read(&text, &cluster()).value);
     }
 }
+
+#[test]
+fn what_is_written_is_read_again() {
+    let cluster = ClusterBuilder::new("c").host_type("dgx", "H100", 8).hosts("h", 1, 3).build();
+    let text = "unavailable = 'h3:0-1'\n
+        [[job]]\nname = 'a \"quoted\" name'\nplacement = 'h1:0-3,h2:5'\ndemand = 0.25\n
+        [[job]]\nname = '7'\nplacement = 'h[1-2]:6-7'\n
+        [[job]]\nname = 'x'\nplacement = 'h3:7'\ndemand_gbytes_per_s = 40.5\n";
+    let state = read(text, &cluster).into_result().unwrap().0;
+    assert_eq!(read(&write(&state, &cluster), &cluster).into_result().unwrap().0, state);
+    assert_eq!(write(&ClusterState::idle(&cluster), &cluster), "");
+}

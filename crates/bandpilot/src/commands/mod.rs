@@ -13,3 +13,4 @@ pub mod man;
 pub mod measure;
 mod parts;
 pub mod simulate;
+pub mod slurm;

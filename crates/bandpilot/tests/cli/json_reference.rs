@@ -10,10 +10,12 @@ use std::fs;
 use serde_json::Value;
 
 use crate::cluster::GOOD;
+use crate::slurm::{CLUSTER, RECORDING};
 use crate::{docs_folder, folder_with, repository, run};
 
 /// Objects whose keys are data, and what the pages call those keys.
-const BY_NAME: [(&str, &str); 11] = [
+const BY_NAME: [(&str, &str); 12] = [
+    ("jobs[].gpus", "HOST"),
     ("placement", "HOST"),
     ("alternatives[].placement", "HOST"),
     ("compared[].placement", "HOST"),
@@ -200,6 +202,17 @@ fn fill() {
     let command = "fill --nodes n.csv --pods p.csv --seeds 1-3 --to";
     let values = ["130", "90"].map(|to| json(folder.path(), &format!("{command} {to}")));
     compare("fill.md", "JSON", &values);
+}
+
+#[test]
+fn slurm_state() {
+    let reserved = "ReservationName=m StartTime=2026-11-30T18:34:20 EndTime=Unknown\\n   Nodes=h1 Users=ann State=ACTIVE";
+    let recording = RECORDING.replace("No reservations in the system", reserved);
+    let folder = folder_with(&[("s.jsonl", &recording), ("c.toml", CLUSTER)]);
+    let command = "slurm state --replay s.jsonl";
+    let values = [command.to_owned(), format!("{command} --cluster c.toml --out s.toml")]
+        .map(|command| json(folder.path(), &command));
+    compare("slurm.md", "JSON", &values);
 }
 
 #[test]

@@ -1,0 +1,246 @@
+//! Every command goes through a [`Runner`]: one that starts it, one that also writes down what came back, and one
+//! that plays such a recording.
+//!
+//! This is the only part of the crate that starts processes and knows the time.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bandpilot_readers::{Diagnostic, Parsed};
+use serde_json::{Value, json};
+
+/// Name of the format of recordings.
+const FORMAT: &str = "bandpilot-exchange";
+
+/// What a command gave back.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reply {
+    /// Its output.
+    pub stdout: String,
+    /// Its error output.
+    pub stderr: String,
+    /// Its exit code; `None` if a signal ended it.
+    pub code: Option<i32>,
+    /// When it was started, seconds since 1970.
+    pub at_s: i64,
+}
+
+/// Why a command gave nothing back.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// It could not be started.
+    #[error("failed to start it: {0}")]
+    Start(String),
+    /// It took too long and was ended.
+    #[error("no answer within {0} s")]
+    TimedOut(u64),
+    /// The recording has no (further) answer to this command.
+    #[error("the recording has no further answer to it")]
+    NotRecorded,
+    /// The recording could not be written.
+    #[error("failed to record it: {0}")]
+    NotWritten(io::Error),
+}
+
+/// Runs a command of the cluster manager.
+pub trait Runner {
+    /// Runs it to its end. The first word is the program.
+    ///
+    /// # Errors
+    /// If there is no reply; one that says the command failed is a reply.
+    fn run(&mut self, argv: &[&str]) -> Result<Reply, RunError>;
+}
+
+/// Starts processes. Their times are in UTC, their words in the C locale.
+#[derive(Debug, Clone)]
+pub struct Process {
+    /// After so long a command is ended.
+    pub timeout: Duration,
+    /// Environment variables to set beside those that are there.
+    pub env: Vec<(String, String)>,
+}
+
+impl Default for Process {
+    fn default() -> Self {
+        Self { timeout: Duration::from_mins(1), env: Vec::new() }
+    }
+}
+
+impl Runner for Process {
+    fn run(&mut self, argv: &[&str]) -> Result<Reply, RunError> {
+        let Some((program, arguments)) = argv.split_first() else {
+            return Err(RunError::Start("no command".to_owned()));
+        };
+        let start = |error: io::Error| RunError::Start(error.to_string());
+        let at_s = now_s();
+        let mut child = Command::new(program)
+            .args(arguments)
+            .envs(self.env.iter().map(|(key, value)| (key, value)))
+            .env("TZ", "UTC")
+            .env("LC_ALL", "C")
+            // It would change what times look like.
+            .env_remove("SLURM_TIME_FORMAT")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(start)?;
+        let stdout = drain(child.stdout.take());
+        let stderr = drain(child.stderr.take());
+        let end = Instant::now() + self.timeout;
+        let late = || RunError::TimedOut(self.timeout.as_secs());
+        let status = wait(&mut child, end).map_err(start)?.ok_or_else(late)?;
+        let text = |from: &Receiver<Vec<u8>>| {
+            // A child of the command may still hold the pipe.
+            let left = end.saturating_duration_since(Instant::now());
+            let bytes = from.recv_timeout(left).map_err(|_| late())?;
+            Ok::<_, RunError>(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        Ok(Reply { stdout: text(&stdout)?, stderr: text(&stderr)?, code: status.code(), at_s })
+    }
+}
+
+/// Seconds since 1970.
+fn now_s() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs().cast_signed())
+}
+
+/// Reads a pipe to its end beside the process: a full pipe would stop it.
+fn drain(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+    let (give, take) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            // What was read before an error is still worth something.
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        // Nobody waits any more if it took too long.
+        let _ = give.send(bytes);
+    });
+    take
+}
+
+/// Waits for the end; ends it itself when it is late, and gives `None`.
+fn wait(child: &mut Child, end: Instant) -> io::Result<Option<ExitStatus>> {
+    let mut pause = Duration::from_millis(1);
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= end {
+            // It may have ended in between.
+            let _ = child.kill();
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}
+
+/// Writes down what another runner gives: a header, then a line of JSON for each command.
+pub struct Recorder<R, W> {
+    inner: R,
+    out: W,
+}
+
+impl<R: Runner, W: Write> Recorder<R, W> {
+    /// Begins a recording.
+    ///
+    /// # Errors
+    /// If the header cannot be written.
+    pub fn new(inner: R, mut out: W) -> io::Result<Self> {
+        writeln!(out, "{}", json!({"format": FORMAT, "version": 1}))?;
+        Ok(Self { inner, out })
+    }
+}
+
+impl<R: Runner, W: Write> Runner for Recorder<R, W> {
+    fn run(&mut self, argv: &[&str]) -> Result<Reply, RunError> {
+        let result = self.inner.run(argv);
+        let line = match &result {
+            Ok(reply) => json!({
+                "argv": argv, "at_s": reply.at_s, "code": reply.code,
+                "stdout": reply.stdout, "stderr": reply.stderr,
+            }),
+            Err(error) => json!({"argv": argv, "failed": error.to_string()}),
+        };
+        writeln!(self.out, "{line}").map_err(RunError::NotWritten)?;
+        self.out.flush().map_err(RunError::NotWritten)?;
+        result
+    }
+}
+
+/// Gives the answers of a recording: to each command the first answer that was not given yet.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Replay {
+    lines: VecDeque<(Vec<String>, Result<Reply, String>)>,
+}
+
+impl Replay {
+    /// Reads a recording.
+    pub fn read(text: &str) -> Parsed<Self> {
+        let mut replay = Self::default();
+        let mut diagnostics = Vec::new();
+        let mut headed = false;
+        for (line, number) in text.lines().zip(1_u32..).filter(|(line, _)| !line.trim().is_empty())
+        {
+            let mut refuse =
+                |what: &str| diagnostics.push(Diagnostic::error("", what).at(number, 0));
+            let Ok(value) = serde_json::from_str::<Value>(line) else {
+                refuse("is not a line of JSON");
+                continue;
+            };
+            if !headed {
+                headed = value["format"] == FORMAT;
+                if !headed {
+                    refuse("is not a recording: its first line does not say bandpilot-exchange");
+                    break;
+                }
+                if value["version"] != 1 {
+                    refuse("is a recording of another version");
+                    break;
+                }
+                continue;
+            }
+            match exchange(&value) {
+                Some(exchange) => replay.lines.push_back(exchange),
+                None => refuse("has no list 'argv' of words with its 'stdout'"),
+            }
+        }
+        if !headed && diagnostics.is_empty() {
+            diagnostics.push(Diagnostic::error("", "the recording is empty"));
+        }
+        Parsed { value: replay, diagnostics }
+    }
+}
+
+fn exchange(value: &Value) -> Option<(Vec<String>, Result<Reply, String>)> {
+    let word = |word: &Value| word.as_str().map(ToOwned::to_owned);
+    let argv: Option<Vec<String>> = value.get("argv")?.as_array()?.iter().map(word).collect();
+    if let Some(reason) = value.get("failed").and_then(Value::as_str) {
+        return Some((argv?, Err(reason.to_owned())));
+    }
+    let reply = Reply {
+        stdout: value.get("stdout").and_then(word)?,
+        stderr: value.get("stderr").and_then(word).unwrap_or_default(),
+        code: value.get("code").and_then(Value::as_i64).and_then(|code| code.try_into().ok()),
+        at_s: value.get("at_s").and_then(Value::as_i64).unwrap_or(0),
+    };
+    Some((argv?, Ok(reply)))
+}
+
+impl Runner for Replay {
+    fn run(&mut self, argv: &[&str]) -> Result<Reply, RunError> {
+        let at = self.lines.iter().position(|(words, _)| words == argv);
+        let (_, result) = at.and_then(|at| self.lines.remove(at)).ok_or(RunError::NotRecorded)?;
+        result.map_err(RunError::Start)
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/exchange.rs"]
+mod tests;

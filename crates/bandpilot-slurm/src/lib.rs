@@ -1,0 +1,22 @@
+//! Slurm: what hosts and jobs it has, as one [`Snapshot`], and how it is asked.
+//!
+//! [`text`] and [`json`] read what Slurm's commands print, [`Snapshot::assemble`] puts it together and
+//! [`cluster_state`](mod@cluster_state) makes it the state that a decision is made on: all of that is a function of texts.
+//! Only [`exchange`] starts commands and looks at the clock; what it saw can be recorded and replayed.
+
+pub mod cluster_state;
+pub mod exchange;
+mod gres;
+pub mod json;
+mod observe;
+mod snapshot;
+pub mod text;
+mod time;
+
+pub use observe::{Form, ObserveError, Observed, observe};
+pub use snapshot::{
+    ArrayTasks, Gpu, HetPart, Host, Job, JobState, Limit, Request, Reservation, Snapshot,
+};
+
+/// Something to say about the output of a command: the command, and where in its output.
+pub type Remark = (String, bandpilot_readers::Diagnostic);

@@ -1,0 +1,148 @@
+//! Asking Slurm what it has.
+
+use bandpilot_readers::{Diagnostic, Parsed};
+
+use crate::exchange::{Reply, RunError, Runner};
+use crate::{Host, Job, Remark, Snapshot, json, text};
+
+/// A snapshot and what there is to say about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observed {
+    /// The snapshot.
+    pub snapshot: Snapshot,
+    /// Slurm's version as it names it; empty if it did not say.
+    pub version: String,
+    /// Remarks, each with the command whose output it is about.
+    pub remarks: Vec<Remark>,
+}
+
+/// Why there is no snapshot.
+#[derive(Debug, thiserror::Error)]
+#[error("Slurm does not say what it has")]
+pub struct ObserveError {
+    /// What went wrong, each with the command.
+    pub reasons: Vec<Remark>,
+}
+
+/// Which outputs are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Form {
+    /// JSON where the version has it, else text.
+    #[default]
+    Any,
+    /// Text only.
+    Text,
+}
+
+const TEXT_HOSTS: &[&str] = &["scontrol", "show", "node", "-d"];
+const TEXT_JOBS: &[&str] = &["scontrol", "show", "job", "-d"];
+const OLD_JSON_HOSTS: &[&str] = &["sinfo", "--json"];
+const NEW_JSON_HOSTS: &[&str] = &["scontrol", "show", "nodes", "-d", "--json"];
+const JSON_JOBS: &[&str] = &["squeue", "--json"];
+const RESERVATIONS: &[&str] = &["scontrol", "show", "reservation"];
+const VERSION: &[&str] = &["scontrol", "--version"];
+
+type Reader<T> = fn(&str) -> Parsed<Vec<T>>;
+
+/// Asks for hosts, jobs and reservations.
+///
+/// Hosts come first: a job that starts in between then takes its GPUs off what the host had idle, and one that ends
+/// in between leaves them taken. What is free in the snapshot was free at one moment.
+///
+/// # Errors
+/// If hosts, jobs or reservations cannot be had in any form.
+pub fn observe(runner: &mut dyn Runner, form: Form) -> Result<Observed, ObserveError> {
+    let mut asking = Asking { runner, remarks: Vec::new(), at_s: None };
+    let version = match asking.ask(VERSION) {
+        Ok(reply) => reply.stdout.split_whitespace().last().unwrap_or("").to_owned(),
+        Err(reason) => {
+            return Err(ObserveError { reasons: vec![reason] });
+        }
+    };
+    let major: u32 = version.split('.').next().and_then(|n| n.parse().ok()).unwrap_or(0);
+    // From 23.02 on sinfo's JSON has rows of its table, and scontrol has the hosts.
+    let json_hosts = if major >= 23 { NEW_JSON_HOSTS } else { OLD_JSON_HOSTS };
+    let mut hosts: Vec<(&[&str], Reader<Host>)> =
+        vec![(json_hosts, json::hosts), (TEXT_HOSTS, text::hosts)];
+    let mut jobs: Vec<(&[&str], Reader<Job>)> =
+        vec![(JSON_JOBS, json::jobs), (TEXT_JOBS, text::jobs)];
+    if form == Form::Text {
+        hosts.remove(0);
+        jobs.remove(0);
+    }
+    let read = (asking.first_of(&hosts), asking.first_of(&jobs));
+    let reservations = asking.first_of(&[(RESERVATIONS, text::reservations)]);
+    let Asking { mut remarks, at_s, .. } = asking;
+    let ((Some(hosts), Some(jobs)), Some(reservations)) = (read, reservations) else {
+        return Err(ObserveError { reasons: remarks });
+    };
+    let (snapshot, more) = Snapshot::assemble(at_s.unwrap_or_default(), hosts, jobs, reservations);
+    remarks.extend(more.into_iter().map(|remark| ("slurm".to_owned(), remark)));
+    Ok(Observed { snapshot, version, remarks })
+}
+
+struct Asking<'r> {
+    runner: &'r mut dyn Runner,
+    remarks: Vec<Remark>,
+    /// When the first question after the version was asked.
+    at_s: Option<i64>,
+}
+
+impl Asking<'_> {
+    /// A reply that says it worked.
+    fn ask(&mut self, argv: &[&str]) -> Result<Reply, Remark> {
+        let failed = |message: String| {
+            let help = match argv.first() {
+                Some(program) => format!("check that {program} works on this machine"),
+                None => String::new(),
+            };
+            Err((argv.join(" "), Diagnostic::error("", message).help(help)))
+        };
+        match self.runner.run(argv) {
+            Ok(reply) if reply.code == Some(0) => Ok(reply),
+            Ok(reply) => {
+                let said = reply.stderr.lines().chain(reply.stdout.lines());
+                let said = said.map(str::trim).find(|line| !line.is_empty());
+                let code = reply.code.map_or("by a signal".to_owned(), |c| format!("with {c}"));
+                failed(format!("ended {code}: {}", said.unwrap_or("no message")))
+            }
+            Err(error @ (RunError::Start(_) | RunError::TimedOut(_))) => failed(error.to_string()),
+            Err(error) => Err((argv.join(" "), Diagnostic::error("", error.to_string()))),
+        }
+    }
+
+    /// What the first of several commands that works gives.
+    fn first_of<T>(&mut self, ways: &[(&[&str], Reader<T>)]) -> Option<Vec<T>> {
+        for (at, (argv, reader)) in ways.iter().enumerate() {
+            let last = at + 1 == ways.len();
+            let reply = match self.ask(argv) {
+                Ok(reply) => reply,
+                Err((command, mut reason)) => {
+                    if !last {
+                        reason = Diagnostic::note("", reason.message).help("asked in text instead");
+                    }
+                    self.remarks.push((command, reason));
+                    continue;
+                }
+            };
+            let Parsed { value, diagnostics } = reader(&reply.stdout);
+            // Not the expected form at all; an empty list without a remark is just an empty list.
+            let empty = value.is_empty() && diagnostics.iter().any(|d| d.field.is_empty());
+            let command = argv.join(" ");
+            for mut reason in diagnostics {
+                if empty && !last {
+                    reason = Diagnostic::note(reason.field, reason.message)
+                        .at(reason.line, reason.column)
+                        .help("asked in text instead");
+                }
+                self.remarks.push((command.clone(), reason));
+            }
+            if empty {
+                continue;
+            }
+            self.at_s = self.at_s.or(Some(reply.at_s));
+            return Some(value);
+        }
+        None
+    }
+}

@@ -1,0 +1,57 @@
+use super::*;
+
+fn run(runner: &mut dyn Runner, argv: &[&str]) -> Result<Reply, String> {
+    runner.run(argv).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_recording_plays_what_was_recorded() {
+    let commands: [&[&str]; 3] = [
+        &["sh", "-c", "echo $TZ; echo no >&2; exit 3"],
+        &["sh", "-c", "date +%Z"],
+        &["/nonexistent/x"],
+    ];
+    let mut written = Vec::new();
+    let mut recorder = Recorder::new(Process::default(), &mut written).unwrap();
+    let seen: Vec<_> = commands.iter().map(|argv| run(&mut recorder, argv)).collect();
+    let first = seen[0].clone().unwrap();
+    assert_eq!(
+        (first.stdout.as_str(), first.stderr.as_str(), first.code),
+        ("UTC\n", "no\n", Some(3))
+    );
+    assert!(first.at_s > 1_700_000_000);
+    let text = String::from_utf8(written).unwrap();
+    let mut replay = Replay::read(&text).into_result().unwrap().0;
+    assert_eq!(run(&mut replay, commands[1]), seen[1]);
+    assert_eq!(run(&mut replay, commands[0]), seen[0]);
+    assert!(run(&mut replay, commands[2]).unwrap_err().contains("failed to start it"));
+    assert!(matches!(replay.run(commands[0]), Err(RunError::NotRecorded)));
+}
+
+#[test]
+fn a_command_that_hangs_is_ended() {
+    let mut process = Process { timeout: Duration::from_millis(50), ..Process::default() };
+    assert!(matches!(process.run(&["sleep", "60"]), Err(RunError::TimedOut(_))));
+    assert!(matches!(process.run(&[]), Err(RunError::Start(_))));
+}
+
+#[test]
+fn long_outputs_do_not_block() {
+    let reply =
+        run(&mut Process::default(), &["sh", "-c", "head -c 300000 /dev/zero | tr '\\0' x"]);
+    assert_eq!(reply.unwrap().stdout.len(), 300_000);
+}
+
+#[test]
+fn damaged_recordings_are_named_by_line() {
+    for (text, line) in [
+        ("", 0),
+        ("{}", 1),
+        ("{\"format\":\"bandpilot-exchange\",\"version\":2}", 1),
+        ("{\"format\":\"bandpilot-exchange\",\"version\":1}\n\n{\"argv\":[1]}", 3),
+        ("{\"format\":\"bandpilot-exchange\",\"version\":1}\nx", 2),
+    ] {
+        let read = Replay::read(text);
+        assert_eq!(read.diagnostics.first().map(|d| d.line), Some(line), "{text}");
+    }
+}

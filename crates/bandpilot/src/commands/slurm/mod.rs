@@ -1,0 +1,94 @@
+//! `bandpilot slurm state`.
+
+mod human;
+mod json;
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use bandpilot_readers::{Diagnostic, Severity, state_file};
+use bandpilot_slurm::cluster_state::cluster_state;
+use bandpilot_slurm::exchange::{Process, Recorder, Replay};
+use bandpilot_slurm::{Form, ObserveError, Observed, observe};
+use serde_json::Value;
+
+use crate::cli::SlurmState;
+use crate::commands::ground;
+use crate::exit::{Code, Failure};
+use crate::io::{read_text, replace};
+use crate::output::{Done, Output};
+
+/// Shows what Slurm has; writes the state file.
+///
+/// # Errors
+/// If Slurm does not answer or a file cannot be read or written.
+pub fn state(args: &SlurmState) -> Result<Done, Failure> {
+    let mut remarks = ground::Remarks::new();
+    // A wrong file is told before Slurm is asked.
+    let cluster = match &args.cluster {
+        Some(path) => Some(ground::cluster(path, &mut remarks)?),
+        None => None,
+    };
+    let observed = observed(args)?;
+    remarks.extend(observed.remarks.iter().cloned());
+    if let (Some(cluster), Some(out)) = (&cluster, &args.out) {
+        let state = cluster_state(&observed.snapshot, cluster);
+        remarks.extend(state.diagnostics.into_iter().map(|remark| ("slurm".to_owned(), remark)));
+        replace(out, &state_file::write(&state.value, cluster))?;
+    }
+    let bad = remarks.iter().any(|(_, remark)| remark.severity == Severity::Error);
+    let out = args.out.as_ref().map(|out| out.display().to_string());
+    let output = Shown { observed, out, remarks: remarks.clone() };
+    let code = if bad { Code::Problems } else { Code::Ok };
+    Ok(Done { remarks, code, ..Done::ok(output) })
+}
+
+fn observed(args: &SlurmState) -> Result<Observed, Failure> {
+    if let Some(path) = &args.replay {
+        let file = path.display().to_string();
+        let read = Replay::read(&read_text(path)?).into_result();
+        let (mut replay, _) =
+            read.map_err(|reasons| Failure::all(Code::BadInput, &file, reasons))?;
+        return observe(&mut replay, Form::Any).map_err(|error| failure(error, Code::BadInput));
+    }
+    let mut process =
+        Process { timeout: Duration::from_secs(args.timeout_s), ..Process::default() };
+    let Some(path) = &args.record else {
+        return observe(&mut process, Form::Any).map_err(|error| failure(error, Code::Io));
+    };
+    let mut recording = Vec::new();
+    let observed = Recorder::new(process, &mut recording)
+        .map_err(|error| Failure::new(Code::Io, "", Diagnostic::error("", error.to_string())))
+        .and_then(|mut recorder| {
+            observe(&mut recorder, Form::Any).map_err(|error| failure(error, Code::Io))
+        });
+    // Also what failed is worth looking at elsewhere.
+    replace(path, &String::from_utf8_lossy(&recording))?;
+    observed
+}
+
+fn failure(error: ObserveError, code: Code) -> Failure {
+    let mut reasons = error.reasons;
+    reasons.sort_by_key(|(_, reason)| std::cmp::Reverse(reason.severity));
+    Failure { code, reasons }
+}
+
+struct Shown {
+    observed: Observed,
+    out: Option<String>,
+    remarks: ground::Remarks,
+}
+
+impl Output for Shown {
+    fn human(&self, w: &mut dyn Write) -> io::Result<()> {
+        human::write(w, &self.observed)?;
+        match &self.out {
+            Some(out) => writeln!(w, "\nwritten: {out}"),
+            None => Ok(()),
+        }
+    }
+
+    fn json(&self) -> Value {
+        json::value(&self.observed, self.out.as_deref(), &self.remarks)
+    }
+}
