@@ -184,11 +184,6 @@ impl<'a> Scene<'a> {
         &self.jobs
     }
 
-    /// The running cross-host job of an index.
-    pub fn job(&self, index: usize) -> Option<&CrossHostJob> {
-        self.positions.get(&index).map(|position| &self.jobs[*position])
-    }
-
     /// GPUs of a cross-host job on a host.
     pub fn job_mask(&self, job: usize, host: HostId) -> GpuMask {
         self.jobs[job].placement.on(host)
@@ -322,10 +317,6 @@ mod tests {
                     told
                 };
                 prop_assert_eq!(told(&scene), told(&anew));
-                for (index, set) in jobs.iter().enumerate() {
-                    let across = set.as_ref().filter(|set| set.is_cross_host());
-                    prop_assert_eq!(scene.job(index).map(|job| &job.placement), across);
-                }
                 for host in 0..4 {
                     let names = |scene: &Scene<'_>| {
                         let jobs = scene.jobs_on(HostId(host)).iter();

@@ -108,8 +108,6 @@ pub struct JobResult {
 /// Sums over the time of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Totals {
-    /// GPUs of the cluster.
-    pub gpus: usize,
     /// GPU-seconds of work that was done (rate x time x GPUs).
     pub work_gpu_s: f64,
     /// GPU-seconds of it that faults undid.

@@ -10,7 +10,7 @@ use crate::ledger::Ledger;
 use crate::options::Costs;
 use crate::outcome::{Broken, Outcome, Totals};
 use crate::policy::Policy;
-use crate::scheduler::{Effect, Event, Scheduler};
+use crate::scheduler::{Effect, Event, Scheduler, WrongEvent};
 use crate::setting::Setting;
 use crate::speed::{BandwidthSpeed, Pace, Speed, Steady};
 use crate::truth::Truth;
@@ -93,7 +93,7 @@ fn play(
         head_blocked: false,
         idle_instants: 0,
         faults_in_a_row: 0,
-        totals: Totals { gpus: setting.hosts.gpus(), ..Totals::default() },
+        totals: Totals::default(),
         events: Vec::new(),
         effects: Vec::new(),
         changes: Vec::new(),
@@ -368,8 +368,11 @@ impl World<'_> {
         for (job, pace) in changes.drain(..) {
             let Some(truth) = self.truth.get_mut(job.index()) else { continue };
             let before = truth.progress.rate();
-            if before == 0.0 || !(pace.rate > 0.0 && pace.rate.is_finite()) {
+            if before == 0.0 {
                 return Err(Broken::NotRunning { job: job.0 });
+            }
+            if !(pace.rate > 0.0 && pace.rate.is_finite()) {
+                return Err(WrongEvent::NoRate(job.0, pace.rate).into());
             }
             let done_s = truth.set_pace(self.now_s, pace);
             self.book(job, done_s);

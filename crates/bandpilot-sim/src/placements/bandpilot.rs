@@ -84,34 +84,39 @@ impl<'a> Bandpilot<'a> {
         }
     }
 
-    /// The best set of so many GPUs in units of `unit`.
+    /// The best set of so many GPUs in units of `unit`, and what it gets beside the running jobs if it was searched across
+    /// hosts, GB/s.
     fn best(
         &mut self,
         gpus: usize,
         unit: usize,
         models: ModelSet,
         room: &Room<'_>,
-    ) -> Option<Placement> {
+    ) -> Option<(Placement, Option<f64>)> {
         if let Some(inside) = self.inside.best(gpus, unit, models, room) {
-            return Some(inside);
+            return Some((inside, None));
         }
         self.refresh(room);
         let scope = Scope { usable: usable(models, room), unit };
         let options = SearchOptions { most_steps: self.most_steps, ..SearchOptions::default() };
         let found = search(&self.scene, &scope, &request(gpus, unit), &options);
-        found.ok().map(|outcome| outcome.best.placement)
+        found.ok().map(|outcome| (outcome.best.placement, Some(outcome.best.effective)))
     }
 
-    /// True if a job would run fast enough on a set that was chosen for it, as far as is believed.
-    fn is_fast_enough(&mut self, job: JobId, set: &Placement, room: &Room<'_>) -> bool {
+    /// True if a job would run fast enough on a set that spans hosts at this bandwidth, GB/s.
+    fn is_fast_enough(
+        &mut self,
+        job: JobId,
+        set: &Placement,
+        effective: f64,
+        room: &Room<'_>,
+    ) -> bool {
         let share = f64::from(room.jobs.comm_share(job));
         // Where nobody else runs there is nothing to wait for, even if a short search has found no better set.
         let alone = room.idle.total() == room.hosts.gpus();
         if !set.is_cross_host() || share == 0.0 || self.least_rate == 0.0 || alone {
             return true;
         }
-        self.refresh(room);
-        let effective = self.scene.effective(set).effective;
         // Against the best of these very models: a slow model is no reason to wait, to be split or mixed is.
         let models = set.shares().iter().map(|(host, _)| room.hosts.model(*host));
         let models = ModelSet(models.fold(0, |models, model| models | 1 << model));
@@ -165,15 +170,19 @@ impl PlacementRule for Bandpilot<'_> {
         let units = self.units.units(shape);
         let (size, rest) = (units.instance_gpus as usize, units.rest_gpus as usize);
         let full = size * units.instances as usize;
-        let set = match (full, rest) {
+        let (set, effective) = match (full, rest) {
             (0, rest) => self.best(rest, rest, units.models, room)?,
             (full, 0) => self.best(full, size, units.models, room)?,
             (full, rest) => {
-                let set = self.best(full, size, units.models, room)?;
-                self.with_rest(&set, rest, units.models, room)?
+                let (set, _) = self.best(full, size, units.models, room)?;
+                (self.with_rest(&set, rest, units.models, room)?, None)
             }
         };
-        if !shape.stated && !self.is_fast_enough(job, &set, room) {
+        // Only a split of its own choice has no rest, and only that may be too slow.
+        if !shape.stated
+            && let Some(effective) = effective
+            && !self.is_fast_enough(job, &set, effective, room)
+        {
             return None;
         }
         let grant = Grant::Gpus(set);
