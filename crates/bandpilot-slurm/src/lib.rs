@@ -2,14 +2,14 @@
 //!
 //! [`text`] and [`json`] read what Slurm's commands print, [`Snapshot::assemble`] puts it together and
 //! [`cluster_state`](mod@cluster_state) makes it the state that a decision is made on: all of that is a function of texts.
-//! Only [`exchange`] starts commands and looks at the clock; what it saw can be recorded and replayed.
+//! Commands are started through [`bandpilot_manager::exchange`].
 
 pub mod cluster_state;
-pub mod exchange;
 mod gres;
 pub mod json;
 mod observe;
 mod snapshot;
+pub mod submit;
 pub mod text;
 mod time;
 

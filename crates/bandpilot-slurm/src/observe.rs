@@ -1,8 +1,8 @@
 //! Asking Slurm what it has.
 
+use bandpilot_manager::exchange::{Reply, RunError, Runner};
 use bandpilot_readers::{Diagnostic, Parsed};
 
-use crate::exchange::{Reply, RunError, Runner};
 use crate::{Host, Job, Remark, Snapshot, json, text};
 
 /// A snapshot and what there is to say about it.

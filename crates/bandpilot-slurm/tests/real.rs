@@ -1,13 +1,15 @@
 //! Slurm's own word for it: every test runs a real cluster.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-mod fixture;
-
 use bandpilot_core::ClusterBuilder;
+use bandpilot_manager::exchange::{Process, Recorder};
 use bandpilot_slurm::cluster_state::cluster_state;
-use bandpilot_slurm::exchange::Recorder;
 use bandpilot_slurm::{Form, JobState, Limit, Observed, Snapshot, observe};
-use fixture::SlurmCluster;
+use bandpilot_testcluster::SlurmCluster;
+
+fn runner(slurm: &SlurmCluster) -> Process {
+    Process { env: slurm.env(), ..Process::default() }
+}
 
 fn gpus(snapshot: &Snapshot, job: u32) -> Vec<String> {
     let job = snapshot.job(job).unwrap();
@@ -53,7 +55,7 @@ fn json_and_text_tell_the_same_gpus() {
     slurm.await_state(waits, "PENDING");
 
     let mut recording = Vec::new();
-    let mut recorder = Recorder::new(slurm.runner(), &mut recording).unwrap();
+    let mut recorder = Recorder::new(runner(&slurm), &mut recording).unwrap();
     let json = observe(&mut recorder, Form::Any).unwrap();
     let text = observe(&mut recorder, Form::Text).unwrap();
     assert_eq!((&json.remarks, &text.remarks), (&Vec::new(), &Vec::new()));
@@ -102,7 +104,7 @@ fn reservations_and_ends_of_jobs_are_seen() {
     slurm.must(&reserve);
     let cluster = ClusterBuilder::new("c").host_type("dgx", "H100", 8).hosts("h", 1, 2).build();
     for form in [Form::Any, Form::Text] {
-        let seen = observe(&mut slurm.runner(), form).unwrap().snapshot;
+        let seen = observe(&mut runner(&slurm), form).unwrap().snapshot;
         assert_eq!(
             (seen.reservations[0].hosts.as_slice(), seen.reservations[0].active),
             (&["h2".to_owned()][..], true)
@@ -115,7 +117,7 @@ fn reservations_and_ends_of_jobs_are_seen() {
     }
     slurm.must(&["scancel", &job.to_string()]);
     slurm.eventually("the GPU is free", || {
-        let seen = observe(&mut slurm.runner(), Form::Any).unwrap().snapshot;
+        let seen = observe(&mut runner(&slurm), Form::Any).unwrap().snapshot;
         seen.jobs.is_empty() && cluster_state(&seen, &cluster).value.free[0].count() == 8
     });
 }
@@ -126,8 +128,8 @@ fn nothing_is_left_of_a_cluster() {
     let Some(second) = SlurmCluster::start("nothing_is_left_of_a_cluster", 1, 1) else { return };
     let job = second.submit(&["--gres=gpu:g0:1"]);
     second.await_state(job, "RUNNING");
-    assert!(observe(&mut first.runner(), Form::Any).unwrap().snapshot.jobs.is_empty());
-    let mut runner = second.runner();
+    assert!(observe(&mut runner(&first), Form::Any).unwrap().snapshot.jobs.is_empty());
+    let mut runner = runner(&second);
     runner.timeout = std::time::Duration::from_secs(2);
     let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
         let _owned = second;

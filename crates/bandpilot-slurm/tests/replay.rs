@@ -1,7 +1,7 @@
 //! What was recorded of a real cluster (`real.rs`), read without one.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use bandpilot_slurm::exchange::{Replay, RunError, Runner as _};
+use bandpilot_manager::exchange::{Replay, RunError, Runner as _};
 use bandpilot_slurm::{Form, Snapshot, json, observe, text};
 
 const RECORDING: &str = include_str!("recordings/slurm-22.05.jsonl");

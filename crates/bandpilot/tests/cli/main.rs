@@ -17,8 +17,6 @@ mod requests;
 mod simulate;
 mod simulate_kept;
 mod slurm;
-#[path = "../../../bandpilot-slurm/tests/fixture/mod.rs"]
-mod slurm_cluster;
 mod transcripts;
 
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 //! `bandpilot slurm`: from a recording, and on a real cluster.
 
-use crate::slurm_cluster::SlurmCluster;
+use bandpilot_testcluster::SlurmCluster;
+
 use crate::{bandpilot, folder_with, refused, run, run_json};
 
 pub const RECORDING: &str =
@@ -98,7 +99,7 @@ fn a_real_cluster_is_shown_recorded_and_replayed() {
     let folder = folder_with(&[("c.toml", CLUSTER)]);
     let ask = |args: &[&str]| {
         let mut command = bandpilot(folder.path());
-        let command = command.envs(slurm.runner().env).args(["slurm", "state"]).args(args);
+        let command = command.envs(slurm.env()).args(["slurm", "state"]).args(args);
         let output = command.output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     };

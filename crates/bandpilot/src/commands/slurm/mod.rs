@@ -6,9 +6,9 @@ mod json;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use bandpilot_manager::exchange::{Process, Recorder, Replay};
 use bandpilot_readers::{Diagnostic, Severity, state_file};
 use bandpilot_slurm::cluster_state::cluster_state;
-use bandpilot_slurm::exchange::{Process, Recorder, Replay};
 use bandpilot_slurm::{Form, ObserveError, Observed, observe};
 use serde_json::Value;
 

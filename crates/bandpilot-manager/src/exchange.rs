@@ -1,7 +1,7 @@
 //! Every command goes through a [`Runner`]: one that starts it, one that also writes down what came back, and one
 //! that plays such a recording.
 //!
-//! This is the only part of the crate that starts processes and knows the time.
+//! This is the only part of the layers below the command line that starts processes and knows the time.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -45,13 +45,41 @@ pub enum RunError {
     NotWritten(io::Error),
 }
 
-/// Runs a command of the cluster manager.
+/// A command with what it is given.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Call {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Its input; nothing if empty.
+    pub stdin: String,
+    /// Environment variables to set beside those that are there.
+    pub env: Vec<(String, String)>,
+    /// Environment variables to take away.
+    pub without: Vec<String>,
+}
+
+impl Call {
+    /// A command without input.
+    pub fn of(argv: &[&str]) -> Self {
+        Self { argv: argv.iter().map(|word| (*word).to_owned()).collect(), ..Self::default() }
+    }
+}
+
+/// Runs commands of the cluster manager.
 pub trait Runner {
-    /// Runs it to its end. The first word is the program.
+    /// Runs one to its end.
     ///
     /// # Errors
     /// If there is no reply; one that says the command failed is a reply.
-    fn run(&mut self, argv: &[&str]) -> Result<Reply, RunError>;
+    fn call(&mut self, call: &Call) -> Result<Reply, RunError>;
+
+    /// Runs one without input. The first word is the program.
+    ///
+    /// # Errors
+    /// As for [`Runner::call`].
+    fn run(&mut self, argv: &[&str]) -> Result<Reply, RunError> {
+        self.call(&Call::of(argv))
+    }
 }
 
 /// Starts processes. Their times are in UTC, their words in the C locale.
@@ -70,24 +98,34 @@ impl Default for Process {
 }
 
 impl Runner for Process {
-    fn run(&mut self, argv: &[&str]) -> Result<Reply, RunError> {
-        let Some((program, arguments)) = argv.split_first() else {
+    fn call(&mut self, call: &Call) -> Result<Reply, RunError> {
+        let Some((program, arguments)) = call.argv.split_first() else {
             return Err(RunError::Start("no command".to_owned()));
         };
         let start = |error: io::Error| RunError::Start(error.to_string());
         let at_s = now_s();
-        let mut child = Command::new(program)
+        let mut command = Command::new(program);
+        for name in &call.without {
+            command.env_remove(name);
+        }
+        let set = self.env.iter().chain(&call.env);
+        let mut child = command
             .args(arguments)
-            .envs(self.env.iter().map(|(key, value)| (key, value)))
+            .envs(set.map(|(key, value)| (key, value)))
             .env("TZ", "UTC")
             .env("LC_ALL", "C")
             // It would change what times look like.
             .env_remove("SLURM_TIME_FORMAT")
-            .stdin(Stdio::null())
+            .stdin(if call.stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .map_err(start)?;
+        if let Some(mut pipe) = child.stdin.take() {
+            let text = call.stdin.clone();
+            // Beside it: a program that answers before it has read all would otherwise block, as would this one.
+            std::thread::spawn(move || pipe.write_all(text.as_bytes()));
+        }
         let stdout = drain(child.stdout.take());
         let stderr = drain(child.stderr.take());
         let end = Instant::now() + self.timeout;
@@ -159,15 +197,19 @@ impl<R: Runner, W: Write> Recorder<R, W> {
 }
 
 impl<R: Runner, W: Write> Runner for Recorder<R, W> {
-    fn run(&mut self, argv: &[&str]) -> Result<Reply, RunError> {
-        let result = self.inner.run(argv);
-        let line = match &result {
+    fn call(&mut self, call: &Call) -> Result<Reply, RunError> {
+        let result = self.inner.call(call);
+        let argv = &call.argv;
+        let mut line = match &result {
             Ok(reply) => json!({
                 "argv": argv, "at_s": reply.at_s, "code": reply.code,
                 "stdout": reply.stdout, "stderr": reply.stderr,
             }),
             Err(error) => json!({"argv": argv, "failed": error.to_string()}),
         };
+        if !call.stdin.is_empty() {
+            line["stdin"] = Value::from(call.stdin.as_str());
+        }
         writeln!(self.out, "{line}").map_err(RunError::NotWritten)?;
         self.out.flush().map_err(RunError::NotWritten)?;
         result
@@ -234,8 +276,8 @@ fn exchange(value: &Value) -> Option<(Vec<String>, Result<Reply, String>)> {
 }
 
 impl Runner for Replay {
-    fn run(&mut self, argv: &[&str]) -> Result<Reply, RunError> {
-        let at = self.lines.iter().position(|(words, _)| words == argv);
+    fn call(&mut self, call: &Call) -> Result<Reply, RunError> {
+        let at = self.lines.iter().position(|(words, _)| *words == call.argv);
         let (_, result) = at.and_then(|at| self.lines.remove(at)).ok_or(RunError::NotRecorded)?;
         result.map_err(RunError::Start)
     }

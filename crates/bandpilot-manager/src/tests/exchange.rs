@@ -55,3 +55,21 @@ fn damaged_recordings_are_named_by_line() {
         assert_eq!(read.diagnostics.first().map(|d| d.line), Some(line), "{text}");
     }
 }
+
+#[test]
+fn a_command_gets_its_input_and_its_environment() {
+    let call = Call {
+        stdin: "a\nb\n".to_owned(),
+        env: vec![("GIVEN".to_owned(), "1".to_owned())],
+        without: vec!["PATH".to_owned()],
+        ..Call::of(&["/bin/sh", "-c", "cat; echo $GIVEN ${PATH:-none}"])
+    };
+    let mut written = Vec::new();
+    let mut recorder = Recorder::new(Process::default(), &mut written).unwrap();
+    let reply = recorder.call(&call).unwrap();
+    assert!(reply.stdout.starts_with("a\nb\n1 "), "{}", reply.stdout);
+    assert!(String::from_utf8(written).unwrap().contains(r#""stdin":"a\nb\n""#));
+    // Input that nobody reads is no error.
+    let long = Call { stdin: "x".repeat(1 << 20), ..Call::of(&["true"]) };
+    assert_eq!(Process::default().call(&long).unwrap().code, Some(0));
+}
