@@ -19,7 +19,7 @@ fn submission(program: Program, words: &[&str], env: &[(&str, &str)], script: &s
         env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     match read(program, &words, &env, &mut |_| Ok(script.to_owned())).unwrap() {
         Reading::Planned(submission) => *submission,
-        untouched => panic!("{untouched:?}"),
+        untouched @ Reading::Untouched { .. } => panic!("{untouched:?}"),
     }
 }
 
@@ -165,7 +165,7 @@ fn an_uneven_set_is_one_world() {
         "#!/bin/bash\n#SBATCH -G7 --time=5 -o {out}\nsrun $BANDPILOT_SRUN bash -c '{SEEN}'\n\
          echo 9 $BANDPILOT_RANKS $SLURM_JOB_NAME\nsleep 60\n"
     );
-    let words = ["--exclusive", "--hold", "-b", "now", "--qos=normal", "job"];
+    let words = ["--exclusive", "--hold", "-b", "now", "--nice=9", "job"];
     let batch = submission(Program::Sbatch, &words, &[], &script);
     let call = render(&batch, &layout, &[]);
     let job = submit(&slurm, &call);
@@ -176,7 +176,7 @@ fn an_uneven_set_is_one_world() {
     assert_eq!(shown.matches("TimeLimit=00:05:00").count(), 2);
     assert_eq!(shown.matches("OverSubscribe=NO").count(), 2);
     assert_eq!(shown.matches("Comment=bandpilot:p3").count(), 2);
-    assert_eq!(shown.matches("QOS=normal").count(), 2);
+    assert_eq!(shown.matches("Nice=9").count(), 2);
     assert_holds(&shown, &["NumNodes=2 NumCPUs=64 NumTasks=4", "NumNodes=1 NumCPUs=32 NumTasks=3"]);
     let lines = contents(&slurm, "het.out", 8);
     let (world, last) = lines.split_at(7);
@@ -196,7 +196,7 @@ fn tasks_of_an_array_get_their_own_gpus() {
     let batch = submission(Program::Sbatch, &words, &[], body);
     let of = |id: &str, hosts: &[&str], gpus| layout(id, &[(hosts, gpus, 2)]);
     let job = submit(&slurm, &render_array(&batch, &of("p4", &["h1", "h2"], "0-1"), &[]));
-    let sets = [("h1", "0,3"), ("h2", "6-7"), ("h1", "1-2"), ("h2", "0-1")];
+    let sets = [("h1", "0,3"), ("h2", "6-7"), ("h1", "1-2"), ("h2", "4-5")];
     for (index, (host, gpus)) in (0..).zip(sets) {
         let task = of(&format!("p4.{index}"), &[host, "h3"], gpus);
         run(&slurm, &array_update(&batch, job, index, &task));
@@ -219,7 +219,7 @@ fn tasks_of_an_array_get_their_own_gpus() {
     assert_holds(&state(1), &["GRES=gpu:g6:1(IDX:6),gpu:g7:1(IDX:7)", "NodeList=h[2-3]"]);
     assert_holds(&state(2), &["JobState=PENDING", "ReqNodeList=h1,h3"]);
     // Nobody has given it its GPUs yet.
-    assert_holds(&state(4), &["StartTime=2099-01-01T00:00:00", "Comment=sweep bandpilot:p4\n"]);
+    assert_holds(&state(4), &["StartTime=2099-01-01T00:00:00", "Comment=sweep bandpilot:p4 "]);
     assert_eq!(contents(&slurm, "array.0", 1), ["0 0,3 4"]);
     slurm.must(&["scancel", &format!("{job}_0"), &format!("{job}_1")]);
     slurm.eventually("the next ones run", || state(3).contains("JobState=RUNNING"));

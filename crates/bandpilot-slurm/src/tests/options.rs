@@ -35,7 +35,7 @@ fn sbatch_with(words: &str, env: &str, lines: &str) -> Submission {
     let words = split(&format!("{words} job.sh"));
     match read_all(Program::Sbatch, &words, env, lines).unwrap() {
         Reading::Planned(submission) => *submission,
-        untouched => panic!("{untouched:?}"),
+        untouched @ Reading::Untouched { .. } => panic!("{untouched:?}"),
     }
 }
 
@@ -46,7 +46,7 @@ fn sbatch(words: &str) -> Submission {
 fn srun(words: &str, env: &str) -> Submission {
     match read_all(Program::Srun, &split(words), env, "").unwrap() {
         Reading::Planned(submission) => *submission,
-        untouched => panic!("{untouched:?}"),
+        untouched @ Reading::Untouched { .. } => panic!("{untouched:?}"),
     }
 }
 
@@ -66,8 +66,8 @@ fn passed(submission: &Submission) -> String {
     words.join(" ")
 }
 
-fn hosts(least: usize, most: usize) -> Option<Hosts> {
-    Some(Hosts { least, most })
+const fn hosts(least: usize, most: usize) -> Hosts {
+    Hosts { least, most }
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn every_spelling_of_a_value_is_read() {
     {
         let submission = sbatch(words);
         assert_eq!(submission.ask.gpus, GpuCount::Total(4), "{words}");
-        assert_eq!(submission.ask.hosts, hosts(2, 2), "{words}");
+        assert_eq!(submission.ask.hosts, Some(hosts(2, 2)), "{words}");
     }
     let submission =
         sbatch("-G4 --cpus-per-t 2 --const=ib --reser=night --partit=a,b -t5 --acco=x");
@@ -113,14 +113,17 @@ fn gpus_are_counted_as_slurm_counts_them() {
     };
     let cases = [
         ("-G4", (Total(4), None, None, None)),
-        ("--gpus-per-node=4 -N2", (PerHost(4), hosts(2, 2), None, None)),
+        ("--gpus-per-node=4 -N2", (PerHost(4), Some(hosts(2, 2)), None, None)),
         ("--gres=gpu:4", (PerHost(4), None, None, None)),
         ("--gres=gpu", (PerHost(1), None, None, None)),
-        ("-G8 --gpus-per-node=4", (PerHost(4), hosts(2, 2), None, None)),
-        ("-G8 --gres=gpu:4 -N1-4", (PerHost(4), hosts(2, 2), None, None)),
+        ("-G8 --gpus-per-node=4", (PerHost(4), Some(hosts(2, 2)), None, None)),
+        ("-G8 --gres=gpu:4 -N1-4", (PerHost(4), Some(hosts(2, 2)), None, None)),
         ("-G8 --gpus-per-task=2", (PerTask(2), None, Some(4), None)),
         ("--gpus-per-task=2 -n3", (PerTask(2), None, Some(3), None)),
-        ("--gpus-per-task=2 -N2 --ntasks-per-node=3", (PerTask(2), hosts(2, 2), Some(6), Some(3))),
+        (
+            "--gpus-per-task=2 -N2 --ntasks-per-node=3",
+            (PerTask(2), Some(hosts(2, 2)), Some(6), Some(3)),
+        ),
         ("--gpus-per-node=4 --gpus-per-task=2", (PerHost(4), None, None, Some(2))),
         ("-G2 --ntasks-per-gpu=3", (Total(2), None, Some(6), None)),
         ("--gres=gpu:2 --ntasks-per-gpu=3", (PerHost(2), None, None, Some(6))),
@@ -223,7 +226,7 @@ fn command_line_before_environment_before_script() {
     let submission = srun("x", "SLURM_GPUS=2 SLURM_NTASKS=4 SRUN_CPUS_PER_TASK=3 SLURM_NNODES=2");
     assert_eq!(
         (submission.ask.tasks, submission.ask.cpus_per_task, submission.ask.hosts),
-        (Some(4), Some(3), hosts(2, 2))
+        (Some(4), Some(3), Some(hosts(2, 2)))
     );
     assert_eq!(sbatch_with("-G1 -n2", "SLURM_NTASKS=4", "").ask.tasks, Some(2));
 }
@@ -302,7 +305,7 @@ fn names_of_jobs_are_those_of_slurm() {
     let name =
         |words: &str, env: &str| match read_all(Program::Sbatch, &split(words), env, "").unwrap() {
             Reading::Planned(submission) => submission.job_name,
-            untouched => panic!("{untouched:?}"),
+            untouched @ Reading::Untouched { .. } => panic!("{untouched:?}"),
         };
     assert_eq!(name("-G1 job.sh", ""), "job.sh");
     assert_eq!(name("-G1 /home/u/job.sh", ""), "job.sh");

@@ -105,7 +105,7 @@ pub(super) fn time(text: &str) -> Result<Limit, String> {
         )
     };
     let number = |part: &str| match part.len() {
-        1..=7 => part.parse::<u64>().map_err(|_| wrong()),
+        1..=7 if !part.starts_with('+') => part.parse::<u64>().map_err(|_| wrong()),
         _ => Err(wrong()),
     };
     let (days, clock) = match text.split_once('-') {
