@@ -83,7 +83,7 @@ fn what_was_away_is_asked_again() {
 {"argv":["sbatch"],"code":0,"stdout":"twice","stderr":""}"#;
     let (inner, _) = Replay::read(text).into_result().unwrap();
     let again = |call: &Call, reply: &Reply| call.argv[0] == "squeue" && reply.code != Some(0);
-    let mut patient = Patient { inner, patience: Duration::from_secs(60), again };
+    let mut patient = Patient { inner, patience: Duration::from_mins(1), again };
     assert_eq!(run(&mut patient, &["squeue"]).unwrap().stdout, "here");
     assert_eq!(run(&mut patient, &["sbatch"]).unwrap().code, Some(1));
     let (inner, _) = Replay::read(text).into_result().unwrap();
