@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bandpilot_readers::{Diagnostic, Parsed};
 use serde_json::Value;
 
-use super::{Entry, FORMAT, HEADER, Planned, Seen, TORN, VERSION, What, line};
+use super::{Entry, FORMAT, HEADER, Planned, Seen, Source, TORN, VERSION, What, line};
 
 /// How far a plan has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -13,17 +13,17 @@ pub enum State {
     /// Made, and nothing is known of a job: its submitter is at it, or was killed.
     #[default]
     Planned,
-    /// Handed over; its job has not been seen with GPUs.
+    /// Handed over; the manager has not told yet what its job has.
     Submitted,
     /// Its job was taken back.
     Withdrawn,
     /// It was not handed over.
     Failed,
-    /// Its job has what was planned, as all say who looked.
+    /// Its job has what was planned, as the manager says and no host denies.
     Verified,
     /// Its job has something else, as at least one says.
     Differs,
-    /// Its job is over, and nobody saw what it had.
+    /// Its job is over, and the manager could not say any more what it had.
     Unseen,
 }
 
@@ -62,7 +62,7 @@ impl Audit {
         self.plans.get(*self.places.get(id)?)
     }
 
-    /// Those that were submitted and whose job nobody has seen with GPUs or found to be over.
+    /// Those that were submitted, and the manager has not told yet what their jobs have or had.
     pub fn open(&self) -> impl Iterator<Item = &Known> {
         self.plans.iter().filter(|known| known.state == State::Submitted)
     }
@@ -101,10 +101,12 @@ impl Known {
             }
             What::Failed { why } => (self.state, self.why) = (State::Failed, why),
             What::Fact(seen) => {
-                self.state = match (seen.agrees, self.state) {
-                    (Some(false), _) | (_, State::Differs) => State::Differs,
-                    (Some(true), _) | (None, State::Verified) => State::Verified,
-                    (None, _) => State::Unseen,
+                self.state = match (seen.agrees, seen.source, self.state) {
+                    (Some(false), _, _) | (_, _, State::Differs) => State::Differs,
+                    // One host of perhaps many.
+                    (_, Source::Host, state) => state,
+                    (Some(true), _, _) | (None, _, State::Verified) => State::Verified,
+                    (None, _, _) => State::Unseen,
                 };
                 self.job.get_or_insert_with(|| seen.job.clone());
                 self.facts.push((at_s, seen));

@@ -35,6 +35,11 @@ fn seen(agrees: Option<bool>) -> What {
     What::Fact(Seen { job, source: Source::Slurm, gpus, agrees, differs })
 }
 
+fn host(agrees: Option<bool>) -> What {
+    let What::Fact(seen) = seen(agrees) else { unreachable!() };
+    What::Fact(Seen { source: Source::Host, ..seen })
+}
+
 fn withdrawn() -> What {
     let replaced_by = Some("b".to_owned());
     What::Withdrawn { job: "12".to_owned(), why: "re-planned".to_owned(), replaced_by }
@@ -98,6 +103,10 @@ fn the_last_word_on_a_plan_counts() {
         (vec![plan(), failed(), submitted()], State::Submitted),
         (vec![plan(), submitted(), seen(Some(true))], State::Verified),
         (vec![plan(), submitted(), seen(Some(true)), seen(None)], State::Verified),
+        // A host tells of itself alone.
+        (vec![plan(), submitted(), host(Some(true))], State::Submitted),
+        (vec![plan(), submitted(), host(None), seen(Some(true))], State::Verified),
+        (vec![plan(), submitted(), seen(Some(true)), host(Some(false))], State::Differs),
         (vec![plan(), submitted(), seen(Some(true)), seen(Some(false))], State::Differs),
         (vec![plan(), submitted(), seen(Some(false)), seen(Some(true))], State::Differs),
         (vec![plan(), submitted(), seen(None)], State::Unseen),
