@@ -103,6 +103,8 @@ pub struct Submission {
     pub parsable: bool,
     /// True if the user wants no id (`--quiet`), which sbatch prints in any case: it is not told.
     pub quiet: bool,
+    /// True if sbatch itself waits for the end of the job (`--wait`, `SBATCH_WAIT`): its call takes as long.
+    pub waits: bool,
     /// Names of the environment variables of the submitter.
     pub variables: BTreeSet<String>,
     /// Environment variables that say what is now said by options.

@@ -174,7 +174,8 @@ impl Reader {
         self.notice_pbs(directives);
         let job_name = self.text(Key::JobName);
         let superseded = self.superseded(env);
-        let gpu_bind = self.bind_is_said();
+        let gpu_bind = self.is_said("gpu-bind");
+        let waits = self.program == Program::Sbatch && self.is_said("wait");
         let written = Written {
             constraint: self.text(Key::Constraint),
             time: self.text(Key::Time),
@@ -198,6 +199,7 @@ impl Reader {
             export,
             written,
             parsable: self.sources.of(Key::Parsable).is_some(),
+            waits,
             quiet: self.sources.of(Key::Quiet).is_some(),
             variables: env.keys().cloned().collect(),
             superseded,
@@ -488,10 +490,11 @@ impl Reader {
         names
     }
 
-    fn bind_is_said(&self) -> bool {
+    /// Whether an option that is passed on was said, by option or variable.
+    fn is_said(&self, name: &str) -> bool {
         let all = self.sources.others().chain(&self.sources.variables);
         let mut specs = all.filter_map(|given| given.spec);
-        specs.any(|spec| spec.names.contains(&"gpu-bind"))
+        specs.any(|spec| spec.names.contains(&name))
     }
 }
 

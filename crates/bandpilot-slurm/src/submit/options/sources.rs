@@ -107,15 +107,8 @@ impl Sources {
 
     /// The option that counts.
     pub fn of(&self, key: Key) -> Option<&Given> {
-        let last = |list: &'_ [Given]| list.iter().rposition(|given| is(given, key));
-        let of = |list: &'_ Vec<Given>| last(list).map(|at| (at, list.len()));
-        if let Some((at, _)) = of(&self.command_line) {
-            return self.command_line.get(at);
-        }
-        if let Some((at, _)) = of(&self.variables) {
-            return self.variables.get(at);
-        }
-        last(&self.script).and_then(|at| self.script.get(at))
+        let lists = [&self.command_line, &self.variables, &self.script];
+        lists.into_iter().find_map(|list| list.iter().rev().find(|given| is(given, key)))
     }
 
     /// Options that are passed on or refused: those of the script, of which a variable does not go before it, then
@@ -132,9 +125,7 @@ impl Sources {
     pub fn ask_for_gpus(&self) -> bool {
         let count = |key| {
             let value = self.of(key).and_then(|given| given.value.as_deref());
-            value.is_some_and(|text| {
-                values::gpus(text).is_ok_and(|list| !list.is_empty()) || values::gpus(text).is_err()
-            })
+            value.is_some_and(|text| values::gpus(text).map_or(true, |list| !list.is_empty()))
         };
         let text = |key| self.of(key).and_then(|given| given.value.as_deref()).unwrap_or_default();
         let gres = text(Key::Gres);

@@ -1,7 +1,6 @@
 //! Values of options. What is wrong is said in words that continue the name of the option.
 
 use crate::Limit;
-use crate::gres;
 use crate::submit::ask::{ArrayIndexes, Hosts};
 
 /// More is taken for a mistake: no cluster has so many of anything that is counted here.
@@ -41,24 +40,13 @@ pub(super) fn hosts(text: &str) -> Result<Hosts, String> {
     Ok(Hosts { least, most })
 }
 
-/// `4`, `h100:4`, `h100:2,a100:2`; parts of no GPU are left out.
+/// `4`, `h100:4`, `h100:2,a100:2`. GPUs that are counted 0 are left out.
 pub(super) fn gpus(text: &str) -> Result<Vec<GpuType>, String> {
-    let items: Vec<String> = text.split(',').map(|item| format!("gpu:{}", item.trim())).collect();
-    if text.contains(['(', '[']) || items.iter().any(|item| item.ends_with(':')) {
-        return Err(format!("'{text}' is not [TYPE:]NUMBER"));
+    let mut list = Vec::new();
+    for item in text.split(',').map(str::trim) {
+        list.extend(gpu_type(item, item)?);
     }
-    of_entries(gres::gpus(&items.join(","))?)
-}
-
-fn of_entries(entries: Vec<gres::Entry>) -> Result<Vec<GpuType>, String> {
-    let some = entries.into_iter().filter(|entry| entry.count > 0);
-    let list: Vec<GpuType> =
-        some.map(|entry| GpuType { name: entry.kind, count: entry.count }).collect();
-    let is_name = |name: &str| name.starts_with(|c: char| c.is_ascii_alphanumeric());
-    match list.iter().filter_map(|gpus| gpus.name.as_deref()).find(|name| !is_name(name)) {
-        Some(name) => Err(format!("'{name}' is no type of GPUs, nor a number of them")),
-        None => Ok(list),
-    }
+    Ok(list)
 }
 
 /// A list of generic resources: GPUs, and the others as they were written.
@@ -67,16 +55,39 @@ pub(super) fn gres(text: &str) -> Result<(Vec<GpuType>, Vec<String>), String> {
     for item in text.split(',').map(str::trim) {
         let bare = item.strip_prefix("gres:").or_else(|| item.strip_prefix("gres/"));
         let bare = bare.unwrap_or(item);
-        match bare.split([':', '=']).next() {
-            Some("gpu") if bare.contains(['(', '[']) => {
-                return Err(format!("'{item}' is not gpu[:TYPE][:NUMBER]"));
-            }
-            Some("gpu") => gpus.extend(of_entries(gres::gpus(bare)?)?),
-            Some("" | "none") => {}
+        match bare.split_once([':', '=']).unwrap_or((bare, "1")) {
+            ("gpu", gpu) => gpus.extend(gpu_type(gpu, item)?),
+            ("" | "none", _) => {}
             _ => others.push(item.to_owned()),
         }
     }
     Ok((gpus, others))
+}
+
+/// `4`, `h100`, `h100:4` of a written item; `None` if it counts 0.
+fn gpu_type(text: &str, written: &str) -> Result<Option<GpuType>, String> {
+    let wrong = || format!("'{written}' is not [TYPE:]NUMBER, a whole number up to {MOST}");
+    let is_name = |text: &str| {
+        let letter = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+        text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.bytes().all(letter)
+    };
+    let is_count = |text: &str| {
+        let digits = text.trim_end_matches(['k', 'K', 'm', 'M', 'g', 'G', 't', 'T']);
+        !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+    };
+    let (name, count) = match text.split_once([':', '=']) {
+        Some((name, count)) => (Some(name), count),
+        None if is_count(text) => (None, text),
+        None => (Some(text), "1"),
+    };
+    let digits = !count.is_empty() && count.bytes().all(|b| b.is_ascii_digit());
+    let count = count.parse().ok().filter(|count: &usize| digits && *count <= MOST);
+    match (name, count) {
+        (Some(name), _) if !is_name(name) => Err(wrong()),
+        (_, None) => Err(wrong()),
+        (_, Some(0)) => Ok(None),
+        (name, Some(count)) => Ok(Some(GpuType { name: name.map(ToOwned::to_owned), count })),
+    }
 }
 
 /// Memory in MiB: `4G`, `4GB`, `4096`, `0`. Kilobytes are rounded up, as Slurm does it.
@@ -226,7 +237,9 @@ mod tests {
         assert_eq!(gpus("h100"), Ok(vec![of(Some("h100"), 1)]));
         assert_eq!(gpus("g0:1, g1:1"), Ok(vec![of(Some("g0"), 1), of(Some("g1"), 1)]));
         assert_eq!(gpus("0"), Ok(vec![]));
-        for text in ["", "a:b:2", "999", "4(IDX:0)", "1,,2", "a:", "-1"] {
+        assert_eq!(gpus("1024"), Ok(vec![of(None, 1024)]));
+        assert_eq!(gpus("3090:2"), Ok(vec![of(Some("3090"), 2)]));
+        for text in ["", "a:b:2", "9999999", "4K", "a:4K", "4(IDX:0)", "1,,2", "a:", "-1", ":1"] {
             assert!(gpus(text).is_err(), "{text}");
         }
         let (gpus, others) = gres("shard:2,gpu:h100:2,none,gres:gpu:1,tmp:4G").unwrap();
