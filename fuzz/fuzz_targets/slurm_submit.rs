@@ -10,7 +10,8 @@ fuzz_target!(|input: &str| {
     let script = format!("#!/bin/sh\n{}", lines.next().unwrap_or_default());
     let words: Vec<String> = words.split(' ').map(ToOwned::to_owned).collect();
     let names = ["SBATCH_GRES", "SBATCH_CONSTRAINT", "SBATCH_ARRAY_INX", "SLURM_TIMELIMIT"];
-    let env: Environment = names.iter().map(|name| ((*name).to_owned(), value.to_owned())).collect();
+    let env: Environment =
+        names.iter().map(|name| ((*name).to_owned(), value.to_owned())).collect();
     for program in [Program::Sbatch, Program::Srun] {
         let own = [Own { name: "explain", takes_value: false }];
         let (mine, rest) = split_own(program, &words, &own);
