@@ -5,9 +5,13 @@
 //! Commands are started through [`bandpilot_manager::exchange`].
 
 pub mod cluster_state;
+#[cfg(test)]
+#[path = "tests/fixture.rs"]
+mod fixture;
 mod gres;
 pub mod json;
 mod observe;
+pub mod site;
 mod snapshot;
 pub mod submit;
 pub mod text;

@@ -3,12 +3,14 @@
 //! Times are taken as UTC: the commands have to be run with `TZ=UTC`.
 
 mod record;
+mod site;
 
 use bandpilot_readers::{Diagnostic, Parsed, hostlist};
 
 use crate::snapshot::{ArrayTasks, HetPart, Host, Job, Request, Reservation};
 use crate::{gres, time};
 use record::{Record, records};
+pub use site::{config, partitions};
 
 /// Hosts of `scontrol show node -d`.
 ///
@@ -96,13 +98,18 @@ fn host(record: &mut Record) -> Option<Host> {
             Vec::new()
         }
     };
+    // Some may be set aside for the system.
+    let (cpus, effective) = (record.number("CPUTot").unwrap_or(0), record.number("CPUEfctv"));
+    let memory: u64 = record.number("RealMemory").unwrap_or(0);
+    let aside = record.number("MemSpecLimit").unwrap_or(0);
     let reason = record.text("Reason");
     // Behind it stands who said so, and when.
     let reason = reason.rsplit_once(" [").map_or(reason.as_str(), |(reason, _)| reason).to_owned();
     Some(Host {
-        cpus: record.number("CPUTot").unwrap_or(0),
+        cpus: effective.unwrap_or(cpus).min(cpus),
+        threads_per_core: record.number("ThreadsPerCore").unwrap_or(1),
         cpus_in_use: record.number("CPUAlloc").unwrap_or(0),
-        memory_mib: record.number("RealMemory").unwrap_or(0),
+        memory_mib: memory.saturating_sub(aside),
         memory_in_use_mib: record.number("AllocMem").unwrap_or(0),
         features: list(&record.text("ActiveFeatures")),
         partitions: list(&record.text("Partitions")),
