@@ -81,11 +81,12 @@ pub fn observe(runner: &mut dyn Runner, form: Form) -> Result<Observed, ObserveE
     Ok(Observed { snapshot, version, remarks })
 }
 
+/// Questions to Slurm's commands, and what there is to say about the answers.
 pub(crate) struct Asking<'r> {
-    runner: &'r mut dyn Runner,
+    pub(crate) runner: &'r mut dyn Runner,
     pub(crate) remarks: Vec<Remark>,
     /// When the first question after the version was asked.
-    at_s: Option<i64>,
+    pub(crate) at_s: Option<i64>,
 }
 
 impl<'r> Asking<'r> {
@@ -94,7 +95,7 @@ impl<'r> Asking<'r> {
     }
 
     /// A reply that says it worked.
-    fn ask(&mut self, argv: &[&str]) -> Result<Reply, Remark> {
+    pub(crate) fn ask(&mut self, argv: &[&str]) -> Result<Reply, Remark> {
         let failed = |message: String| {
             let help = match argv.first() {
                 Some(program) => format!("check that {program} works on this machine"),

@@ -65,6 +65,7 @@ fn ask(gpus: GpuCount) -> Ask {
         hosts: None,
         tasks: None,
         tasks_per_host: None,
+        tasks_per_gpu: None,
         cpus_per_task: None,
         cpus_per_gpu: None,
         memory: Memory::Unset,

@@ -77,7 +77,7 @@ pub struct Span {
 /// If there is none.
 pub fn shapes(ask: &Ask, span: Span) -> Result<Vec<Shape>, Misfit> {
     let zero = matches!(ask.gpus, GpuCount::Total(0) | GpuCount::PerHost(0) | GpuCount::PerTask(0))
-        || [ask.tasks, ask.tasks_per_host].contains(&Some(0));
+        || [ask.tasks, ask.tasks_per_host, ask.tasks_per_gpu].contains(&Some(0));
     if zero {
         return Err(misfit(
             "gpus",
@@ -102,7 +102,11 @@ fn misfit(option: &'static str, message: impl Into<String>, possible: impl Into<
 /// Tasks in all, where the counts say it.
 fn known_tasks(ask: &Ask, span: Span) -> Option<usize> {
     let of_hosts = ask.tasks_per_host.filter(|_| span.asked && span.least == span.most);
-    ask.tasks.or(of_hosts.map(|each| each.saturating_mul(span.least)))
+    let of_gpus = match ask.gpus {
+        GpuCount::Total(gpus) => ask.tasks_per_gpu.map(|each| gpus.saturating_mul(each)),
+        _ => None,
+    };
+    ask.tasks.or(of_gpus).or(of_hosts.map(|each| each.saturating_mul(span.least)))
 }
 
 fn per_host(ask: &Ask, span: Span, each: usize) -> Result<Vec<Shape>, Misfit> {
@@ -130,7 +134,10 @@ fn per_host(ask: &Ask, span: Span, each: usize) -> Result<Vec<Shape>, Misfit> {
                 let fits = tasks.is_multiple_of(hosts) && most.is_none_or(|most| each <= most);
                 (each > 0 && fits).then(|| shape(hosts, each))
             }
-            (None, of_host) => Some(shape(hosts, of_host.unwrap_or(1))),
+            (None, of_host) => {
+                let of_gpus = ask.tasks_per_gpu.map(|of_gpu| each.saturating_mul(of_gpu));
+                Some(shape(hosts, of_host.or(of_gpus).unwrap_or(1)))
+            }
         })
         .collect();
     if shapes.is_empty() {

@@ -37,6 +37,7 @@ pub fn ask(gpus: GpuCount) -> Ask {
         hosts: None,
         tasks: None,
         tasks_per_host: None,
+        tasks_per_gpu: None,
         cpus_per_task: None,
         cpus_per_gpu: None,
         memory: Memory::Unset,

@@ -27,6 +27,16 @@ fn counts_go_as_slurm_says() {
         (tasks(Total(4), 8), ANY, (4, 1, (1, 4), ANY_NUMBER, Tasks::PerGpu(2))),
         (tasks(Total(6), 4), ANY, (6, 6, (1, 1), ANY_NUMBER, Tasks::PerHost(4))),
         (each(Total(8), 2), ANY, (8, 1, (1, 8), ANY_NUMBER, Tasks::PerHost(2))),
+        (
+            Ask { tasks_per_gpu: Some(2), ..total(4) },
+            ANY,
+            (4, 1, (1, 4), ANY_NUMBER, Tasks::PerGpu(2)),
+        ),
+        (
+            Ask { tasks_per_gpu: Some(2), ..ask(PerHost(4)) },
+            on(2),
+            (8, 4, (2, 2), 4, Tasks::PerHost(8)),
+        ),
         // Tasks on every host and hosts are known: so are the tasks.
         (each(Total(8), 4), on(2), (8, 1, (2, 2), 4, Tasks::ForGpus(1))),
         (each(PerTask(2), 2), on(2), (8, 2, (2, 2), 4, Tasks::ForGpus(2))),
