@@ -5,6 +5,7 @@
 //! [`fact`] says what a job was given, [`verify`] compares that with the audit, [`host`] asks the driver on the host.
 //! Commands are started through [`bandpilot_manager::exchange`].
 
+pub mod adapter;
 pub mod cluster_state;
 pub mod fact;
 pub mod gres;
