@@ -2,7 +2,7 @@
 //!
 //! [`text`] and [`json`] read what Slurm's commands print, [`Snapshot::assemble`] puts it together and
 //! [`cluster_state`](mod@cluster_state) makes it the state that a decision is made on: all of that is a function of texts.
-//! Commands are started through [`bandpilot_manager::exchange`].
+//! [`trace`] makes a trace of jobs of what Slurm tells of the past. Commands are started through [`bandpilot_manager::exchange`].
 
 pub mod cluster_state;
 mod gres;
@@ -12,11 +12,13 @@ mod snapshot;
 pub mod submit;
 pub mod text;
 mod time;
+pub mod trace;
 
 pub use observe::{Form, ObserveError, Observed, observe};
 pub use snapshot::{
     ArrayTasks, Gpu, HetPart, Host, Job, JobState, Limit, Request, Reservation, Snapshot,
 };
+pub use time::stamp;
 
 /// Something to say about the output of a command: the command, and where in its output.
 pub type Remark = (String, bandpilot_readers::Diagnostic);

@@ -35,14 +35,14 @@ pub enum Form {
 }
 
 const TEXT_HOSTS: &[&str] = &["scontrol", "show", "node", "-d"];
-const TEXT_JOBS: &[&str] = &["scontrol", "show", "job", "-d"];
+pub(crate) const TEXT_JOBS: &[&str] = &["scontrol", "show", "job", "-d"];
 const OLD_JSON_HOSTS: &[&str] = &["sinfo", "--json"];
 const NEW_JSON_HOSTS: &[&str] = &["scontrol", "show", "nodes", "-d", "--json"];
-const JSON_JOBS: &[&str] = &["squeue", "--json"];
+pub(crate) const JSON_JOBS: &[&str] = &["squeue", "--json"];
 const RESERVATIONS: &[&str] = &["scontrol", "show", "reservation"];
 const VERSION: &[&str] = &["scontrol", "--version"];
 
-type Reader<T> = fn(&str) -> Parsed<Vec<T>>;
+pub(crate) type Reader<T> = fn(&str) -> Parsed<Vec<T>>;
 
 /// Asks for hosts, jobs and reservations.
 ///
@@ -52,7 +52,7 @@ type Reader<T> = fn(&str) -> Parsed<Vec<T>>;
 /// # Errors
 /// If hosts, jobs or reservations cannot be had in any form.
 pub fn observe(runner: &mut dyn Runner, form: Form) -> Result<Observed, ObserveError> {
-    let mut asking = Asking { runner, remarks: Vec::new(), at_s: None };
+    let mut asking = Asking::new(runner);
     let version = match asking.ask(VERSION) {
         Ok(reply) => reply.stdout.split_whitespace().last().unwrap_or("").to_owned(),
         Err(reason) => {
@@ -81,16 +81,20 @@ pub fn observe(runner: &mut dyn Runner, form: Form) -> Result<Observed, ObserveE
     Ok(Observed { snapshot, version, remarks })
 }
 
-struct Asking<'r> {
+pub(crate) struct Asking<'r> {
     runner: &'r mut dyn Runner,
-    remarks: Vec<Remark>,
+    pub(crate) remarks: Vec<Remark>,
     /// When the first question after the version was asked.
-    at_s: Option<i64>,
+    pub(crate) at_s: Option<i64>,
 }
 
-impl Asking<'_> {
+impl<'r> Asking<'r> {
+    pub(crate) fn new(runner: &'r mut dyn Runner) -> Self {
+        Self { runner, remarks: Vec::new(), at_s: None }
+    }
+
     /// A reply that says it worked.
-    fn ask(&mut self, argv: &[&str]) -> Result<Reply, Remark> {
+    pub(crate) fn ask(&mut self, argv: &[&str]) -> Result<Reply, Remark> {
         let failed = |message: String| {
             let help = match argv.first() {
                 Some(program) => format!("check that {program} works on this machine"),
@@ -112,7 +116,7 @@ impl Asking<'_> {
     }
 
     /// What the first of several commands that works gives.
-    fn first_of<T>(&mut self, ways: &[(&[&str], Reader<T>)]) -> Option<Vec<T>> {
+    pub(crate) fn first_of<T>(&mut self, ways: &[(&[&str], Reader<T>)]) -> Option<Vec<T>> {
         for (at, (argv, reader)) in ways.iter().enumerate() {
             let last = at + 1 == ways.len();
             let reply = match self.ask(argv) {
