@@ -2,10 +2,14 @@
 //!
 //! [`text`] and [`json`] read what Slurm's commands print, [`Snapshot::assemble`] puts it together and
 //! [`cluster_state`](mod@cluster_state) makes it the state that a decision is made on: all of that is a function of texts.
+//! [`fact`] says what a job was given, [`verify`] compares that with the audit, [`host`] asks the driver on the host.
 //! [`trace`] makes a trace of jobs of what Slurm tells of the past. Commands are started through [`bandpilot_manager::exchange`].
 
+pub mod adapter;
 pub mod cluster_state;
-mod gres;
+pub mod fact;
+pub mod gres;
+pub mod host;
 pub mod json;
 mod observe;
 mod snapshot;
@@ -13,6 +17,7 @@ pub mod submit;
 pub mod text;
 mod time;
 pub mod trace;
+pub mod verify;
 
 pub use observe::{Form, ObserveError, Observed, observe};
 pub use snapshot::{

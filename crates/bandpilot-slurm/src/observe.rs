@@ -81,8 +81,9 @@ pub fn observe(runner: &mut dyn Runner, form: Form) -> Result<Observed, ObserveE
     Ok(Observed { snapshot, version, remarks })
 }
 
+/// Questions to Slurm's commands, and what there is to say about the answers.
 pub(crate) struct Asking<'r> {
-    runner: &'r mut dyn Runner,
+    pub(crate) runner: &'r mut dyn Runner,
     pub(crate) remarks: Vec<Remark>,
     /// When the first question after the version was asked.
     pub(crate) at_s: Option<i64>,

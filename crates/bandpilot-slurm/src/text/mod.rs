@@ -26,6 +26,39 @@ pub fn jobs(text: &str) -> Parsed<Vec<Job>> {
     read(text, "JobId", job)
 }
 
+/// A job with what only `scontrol show job -d` says of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Details {
+    /// The job.
+    pub job: Job,
+    /// Slurm's word for its state: `RUNNING`, `COMPLETED`, ...
+    pub state: String,
+    /// Its comment.
+    pub comment: String,
+    /// GPUs by type over all its hosts; they stay when the job is over and its indexes are gone.
+    pub in_all: Vec<gres::Entry>,
+}
+
+/// Jobs of `scontrol show job -d`, those that are over among them, with their details.
+///
+/// ```
+/// let text = "JobId=7 JobName=a\n   JobState=COMPLETED\n   NodeList=h1\n   JOB_GRES=gpu:g3:1\n     Nodes=h1 GRES=\n";
+/// let job = &bandpilot_slurm::text::details(text).value[0];
+/// assert_eq!((job.state.as_str(), job.in_all[0].kind.as_deref()), ("COMPLETED", Some("g3")));
+/// ```
+pub fn details(text: &str) -> Parsed<Vec<Details>> {
+    read(text, "JobId", |record| {
+        let job = job(record)?;
+        let list = record.text("JOB_GRES");
+        let in_all = gres::totals(&list).unwrap_or_else(|reason| {
+            record.error("JOB_GRES", format!("job {}: {reason}", job.id));
+            Vec::new()
+        });
+        let (state, comment) = (record.text("JobState"), record.text("Comment"));
+        Some(Details { job, state, comment, in_all })
+    })
+}
+
 /// Reservations of `scontrol show reservation`.
 pub fn reservations(text: &str) -> Parsed<Vec<Reservation>> {
     read(text, "ReservationName", reservation)
