@@ -106,7 +106,7 @@ impl Jobs {
     /// # Errors
     /// If Slurm does not answer: what was said, each with the command.
     pub fn ask(runner: &mut dyn Runner, one: Option<&str>) -> Result<Self, Vec<Remark>> {
-        let mut asking = Asking { runner, remarks: Vec::new(), at_s: None };
+        let mut asking = Asking::new(runner);
         let mut argv = JOBS.to_vec();
         argv.extend(one);
         let reply = match asking.ask(&argv) {
@@ -159,6 +159,19 @@ impl Jobs {
         }
         let state = parts.iter().map(|one| &one.state).find(|state| *state != "COMPLETED");
         Fact::Over { state: state.unwrap_or(&first.state).clone(), gpus: held }
+    }
+
+    /// True if the job of this name carries the id of another plan: a slurmctld that lost its last jobs gives their ids anew.
+    pub fn is_of_another_plan(&self, job: &str, plan: &str) -> bool {
+        let Some(id) = id(job) else { return false };
+        let mut parts = self.jobs.iter().filter(|one| belongs(&one.job, id));
+        parts.any(|one| {
+            let named = plan_of_comment(&one.comment);
+            named.is_some_and(|named| match id {
+                Id::Task(_, task) => task_id(named, task) != plan,
+                _ => named != plan,
+            })
+        })
     }
 
     /// The jobs of a plan, by the comment that they carry.

@@ -3,12 +3,14 @@
 //! Times are taken as UTC: the commands have to be run with `TZ=UTC`.
 
 mod record;
+mod site;
 
 use bandpilot_readers::{Diagnostic, Parsed, hostlist};
 
 use crate::snapshot::{ArrayTasks, HetPart, Host, Job, Request, Reservation};
 use crate::{gres, time};
 use record::{Record, records};
+pub use site::{config, partitions};
 
 /// Hosts of `scontrol show node -d`.
 ///
@@ -129,13 +131,18 @@ fn host(record: &mut Record) -> Option<Host> {
             Vec::new()
         }
     };
+    // Some may be set aside for the system.
+    let (cpus, effective) = (record.number("CPUTot").unwrap_or(0), record.number("CPUEfctv"));
+    let memory: u64 = record.number("RealMemory").unwrap_or(0);
+    let aside = record.number("MemSpecLimit").unwrap_or(0);
     let reason = record.text("Reason");
     // Behind it stands who said so, and when.
     let reason = reason.rsplit_once(" [").map_or(reason.as_str(), |(reason, _)| reason).to_owned();
     Some(Host {
-        cpus: record.number("CPUTot").unwrap_or(0),
+        cpus: effective.unwrap_or(cpus).min(cpus),
+        threads_per_core: record.number("ThreadsPerCore").unwrap_or(1),
         cpus_in_use: record.number("CPUAlloc").unwrap_or(0),
-        memory_mib: record.number("RealMemory").unwrap_or(0),
+        memory_mib: memory.saturating_sub(aside),
         memory_in_use_mib: record.number("AllocMem").unwrap_or(0),
         features: list(&record.text("ActiveFeatures")),
         partitions: list(&record.text("Partitions")),
@@ -175,6 +182,7 @@ fn job(record: &mut Record) -> Option<Job> {
         hosts: record.hosts("NodeList", &names),
         gpus,
         unnamed_gpus,
+        tres: tres(record),
         request: request(record),
         submit_s: time::stamp(&record.text("SubmitTime")),
         eligible_s: time::stamp(&record.text("EligibleTime")),
@@ -187,6 +195,13 @@ fn job(record: &mut Record) -> Option<Job> {
             .number("HetJobId")
             .map(|leader| HetPart { leader, offset: record.number("HetJobOffset").unwrap_or(0) }),
     })
+}
+
+/// 22.05 has one key for what is asked for and, once the job runs, what it has; later versions have two.
+fn tres(record: &mut Record) -> String {
+    let held = record.text("AllocTRES");
+    let waits = record.text("JobState") == "PENDING";
+    if held.is_empty() && !waits { record.text("TRES") } else { held }
 }
 
 fn request(record: &mut Record) -> Request {
