@@ -167,10 +167,8 @@ impl Jobs {
         let mut parts = self.jobs.iter().filter(|one| belongs(&one.job, id));
         parts.any(|one| {
             let named = plan_of_comment(&one.comment);
-            named.is_some_and(|named| match id {
-                Id::Task(_, task) => task_id(named, task) != plan,
-                _ => named != plan,
-            })
+            let task = if let Id::Task(_, task) = id { Some(task) } else { None };
+            named.is_some_and(|named| !means(named, plan, task))
         })
     }
 
@@ -181,7 +179,7 @@ impl Jobs {
             let Some(named) = plan_of_comment(comment) else { continue };
             let name = match (array_task, &job.array) {
                 (Some(task), Some(array)) if has_task(array, task) => {
-                    (task_id(named, task) == plan).then(|| format!("{}_{task}", array.job))
+                    means(named, plan, Some(task)).then(|| format!("{}_{task}", array.job))
                 }
                 (Some(_), _) => None,
                 (None, Some(array)) => (named == plan).then(|| array.job.to_string()),
@@ -236,6 +234,12 @@ impl Jobs {
         }
         Some(held)
     }
+}
+
+/// True if a comment that names `named` is that of a plan. A task carries the id of its array until it is given its GPUs,
+/// then its own.
+fn means(named: &str, plan: &str, task: Option<u32>) -> bool {
+    named == plan || task.is_some_and(|task| task_id(named, task) == plan)
 }
 
 fn belongs(job: &Job, id: Id) -> bool {

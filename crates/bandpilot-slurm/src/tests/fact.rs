@@ -112,6 +112,10 @@ fn tasks_of_an_array_are_told_apart() {
     assert!(jobs.of_plan("7f3b_1", Some(1)).is_empty());
     assert!(!jobs.is_of_another_plan("5_1", "7f3a_1"));
     assert!(jobs.is_of_another_plan("5_1", "7f3a_2"));
+    // Once it has its GPUs it carries its own id.
+    let own = task("9", "1", "RUNNING", "h1").replace(":7f3a ", ":7f3a_1 ");
+    assert_eq!(read(&own).of_plan("7f3a_1", Some(1)), ["5_1"]);
+    assert!(!read(&own).is_of_another_plan("5_1", "7f3a_1"));
     let cut = read(&task("5", "2-8,...", "PENDING", ""));
     assert_eq!(shown(&cut.fact("5_77")), "waits Resources");
 }
