@@ -1,7 +1,9 @@
-//! `bandpilot slurm state`.
+//! `bandpilot slurm`.
 
 mod human;
 mod json;
+mod sampling;
+pub mod trace;
 
 use std::io::{self, Write};
 use std::time::Duration;
