@@ -6,6 +6,7 @@ mod policy_numbers;
 mod request;
 mod seeds;
 mod slurm;
+mod slurm_trace;
 
 use std::path::PathBuf;
 
@@ -20,6 +21,7 @@ use request::{DISPATCH_EXAMPLES, EXPLAIN_EXAMPLES, collective};
 pub use request::{Dispatch, Explain, Files};
 pub use seeds::Seeds;
 pub use slurm::{Slurm, SlurmState, SlurmVerify};
+pub use slurm_trace::{SlurmTrace, TenantColumn};
 
 const EXIT_CODES: &str = "Exit codes:
   0  done

@@ -46,6 +46,7 @@ fn run(command: Command) -> Result<Done, Failure> {
         Command::Measure(Measure::Show(args)) => commands::measure::show(&args),
         Command::Slurm(Slurm::State(args)) => commands::slurm::state(&args),
         Command::Slurm(Slurm::Verify(args)) => commands::slurm::verify::verify(&args),
+        Command::Slurm(Slurm::Trace(args)) => commands::slurm::trace::trace(&args),
         Command::Completions(args) => Ok(commands::completions::completions(&args)),
         Command::Man(args) => commands::man::man(&args),
     }

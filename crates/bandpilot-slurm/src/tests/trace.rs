@@ -198,6 +198,7 @@ fn a_sample_that_cannot_be_read_is_left_out_and_said() {
         (format!("{header}\n{good}\n{{\"at_s\":12"), 3),
         (format!("{header}\n{{\"jobs\":[]}}\n{good}"), 2),
         (format!("{header}\n{{\"at_s\":1,\"jobs\":[{{}}]}}\n{good}"), 2),
+        (format!("{header}\n{good}\n{}", good.replace("1,\"user", "1,\"name\":\"1.2\",\"user")), 3),
         (format!("{header}\n{{\"at_s\":1,\"jobs\":[{{\"id\":1}}]}}\n{good}"), 2),
     ] {
         let read = samples::runs(&text);

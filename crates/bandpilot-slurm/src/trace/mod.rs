@@ -83,6 +83,12 @@ pub fn gpus_of_tres(text: &str) -> Result<u32, String> {
     all.ok_or_else(|| format!("more than {most} GPUs"))
 }
 
+/// True for ids as Slurm shows them: `12`, `12_3`, `12_[1-3%2]`.
+fn is_job_id(text: &str) -> bool {
+    let good = |b: u8| b.is_ascii_digit() || b"_[]-,%:".contains(&b);
+    text.starts_with(|c: char| c.is_ascii_digit()) && text.bytes().all(good)
+}
+
 #[cfg(test)]
 #[path = "../tests/trace.rs"]
 mod tests;

@@ -3,7 +3,7 @@
 use bandpilot_manager::exchange::Runner;
 use bandpilot_readers::{Diagnostic, Parsed, hostlist};
 
-use super::{MAX_S, Run, gpus_of_tres};
+use super::{MAX_S, Run, gpus_of_tres, is_job_id};
 use crate::observe::Asking;
 use crate::{Remark, time};
 
@@ -131,8 +131,7 @@ fn run(row: &Row<'_>) -> Result<Option<Run>, Diagnostic> {
         None => (id, None),
     };
     let part_is_none = id.contains('+') && component.is_none();
-    let good = |b: u8| b.is_ascii_digit() || b"_[]-,%:".contains(&b);
-    if part_is_none || !name.starts_with(|c: char| c.is_ascii_digit()) || !name.bytes().all(good) {
+    if part_is_none || !is_job_id(name) {
         return Err(Diagnostic::error("JobID", format!("'{id}' is not the id of a job")));
     }
     let Some(submit_s) = row.time("Submit")? else {

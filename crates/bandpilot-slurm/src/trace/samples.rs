@@ -9,7 +9,7 @@ use bandpilot_manager::exchange::Runner;
 use bandpilot_readers::{Diagnostic, Parsed, hostlist};
 use serde_json::{Map, Value, json};
 
-use super::{MAX_S, Run, gpus_of_tres};
+use super::{MAX_S, Run, gpus_of_tres, is_job_id};
 use crate::observe::{Asking, JSON_JOBS, Reader, TEXT_JOBS};
 use crate::{Job, JobState, Remark, gres, json as json_form, text};
 
@@ -218,6 +218,9 @@ fn seen(value: &Value) -> Result<Seen, String> {
     });
     let state = text("state");
     let name = Some(text("name")).filter(|name| !name.is_empty()).unwrap_or(id.to_string());
+    if !is_job_id(&name) {
+        return Err(format!("'{}' is not the id of a job", name.escape_debug()));
+    }
     let run = Run {
         name,
         component: value["component"].as_str().and_then(|offset| offset.parse().ok()),

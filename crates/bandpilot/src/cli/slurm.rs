@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use bandpilot_slurm::fact;
 use clap::{Args, Subcommand};
 
+use super::slurm_trace::SlurmTrace;
+
 /// `bandpilot slurm ...`
 #[derive(Debug, Subcommand)]
 pub enum Slurm {
@@ -19,6 +21,19 @@ pub enum Slurm {
 Only scontrol, sinfo and squeue are run, nothing is changed. The exit code is 5 if Slurm does not answer, 6 if
 something of its answers could not be used.")]
     State(SlurmState),
+    /// Make a trace of the jobs that ran, for `simulate`: of sacct's accounts, or of samples of the queue
+    #[command(after_help = "Examples:
+  bandpilot slurm trace                                    # what there is of the last 30 days
+  bandpilot slurm trace --since 2026-11-01 --until 2026-12-01 --cluster cluster.toml --out trace.csv
+  bandpilot simulate --trace trace.csv --cluster cluster.toml --policy fifo/best-fit,easy/bandpilot
+  bandpilot slurm trace --sacct accounts.txt --anonymous --out trace.csv
+Without accounts, where sacct has nothing to say:
+  bandpilot slurm trace --sample samples.jsonl --every 60  # or without --every from cron
+  bandpilot slurm trace --samples samples.jsonl --out trace.csv
+
+Only sacct is run, or squeue or scontrol for a sample; nothing is changed. Times are UTC. The exit code is 4 if there is no
+job with GPUs, 5 if Slurm does not answer, 6 if something could not be used.")]
+    Trace(SlurmTrace),
     /// Compare what jobs were given with what was planned for them
     #[command(after_help = "Examples:
   bandpilot slurm verify --audit audit.jsonl

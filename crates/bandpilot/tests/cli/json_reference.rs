@@ -11,11 +11,13 @@ use serde_json::Value;
 
 use crate::cluster::GOOD;
 use crate::slurm::{CLUSTER, RECORDING};
+use crate::slurm_trace::RECORDING as HISTORY;
 use crate::slurm_verify::{AUDIT, RECORDING as VERIFY, driver, here};
 use crate::{docs_folder, folder_with, repository, run};
 
 /// Objects whose keys are data, and what the pages call those keys.
-const BY_NAME: [(&str, &str); 12] = [
+const BY_NAME: [(&str, &str); 13] = [
+    ("states", "STATE"),
     ("jobs[].gpus", "HOST"),
     ("placement", "HOST"),
     ("alternatives[].placement", "HOST"),
@@ -239,6 +241,20 @@ fn slurm_state() {
     let values = [command.to_owned(), format!("{command} --cluster c.toml --out s.toml")]
         .map(|command| json(folder.path(), &command));
     compare("slurm.md", "JSON", &values);
+}
+
+#[test]
+fn slurm_trace() {
+    let folder = folder_with(&[("a.jsonl", HISTORY), ("s.jsonl", RECORDING)]);
+    let json = |command: &str| json(folder.path(), command);
+    let taken = json("slurm trace --replay s.jsonl --sample q.jsonl");
+    compare("slurm-trace.md", "JSON of a sample", &[taken]);
+    // A sample that is torn gives a remark.
+    let torn = fs::read_to_string(folder.path().join("q.jsonl")).unwrap() + "{";
+    fs::write(folder.path().join("q.jsonl"), torn).unwrap();
+    let values =
+        [json("slurm trace --replay a.jsonl --out t.csv"), json("slurm trace --samples q.jsonl")];
+    compare("slurm-trace.md", "JSON", &values);
 }
 
 #[test]

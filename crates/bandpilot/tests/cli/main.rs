@@ -17,6 +17,7 @@ mod requests;
 mod simulate;
 mod simulate_kept;
 mod slurm;
+mod slurm_trace;
 mod slurm_verify;
 mod transcripts;
 

@@ -34,7 +34,7 @@ pub fn write(w: &mut dyn Write, observed: &Observed) -> io::Result<()> {
     Ok(())
 }
 
-fn time(s: i64) -> String {
+pub fn time(s: i64) -> String {
     let since = Duration::from_secs(u64::try_from(s).unwrap_or(0).min(1 << 37));
     humantime::format_rfc3339_seconds(UNIX_EPOCH + since).to_string()
 }

@@ -3,6 +3,8 @@
 mod human;
 mod json;
 pub mod runner;
+mod sampling;
+pub mod trace;
 pub mod verify;
 
 use std::io::{self, Write};
