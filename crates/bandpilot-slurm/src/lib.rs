@@ -5,6 +5,8 @@
 //! Commands are started through [`bandpilot_manager::exchange`].
 
 pub mod cluster_state;
+pub mod config;
+pub mod doctor;
 mod gres;
 pub mod json;
 mod observe;

@@ -17,6 +17,8 @@ mod requests;
 mod simulate;
 mod simulate_kept;
 mod slurm;
+mod slurm_config;
+mod slurm_doctor;
 mod transcripts;
 
 use std::path::{Path, PathBuf};
