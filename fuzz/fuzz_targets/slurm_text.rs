@@ -4,6 +4,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &str| {
     let (hosts, jobs) = (text::hosts(input).value, text::jobs(input).value);
+    assert!(text::details(input).value.len() == jobs.len());
     assert!(hosts.iter().all(|host| host.gpus.len() <= 64));
     let reservations = text::reservations(input).value;
     let (snapshot, _) = Snapshot::assemble(0, hosts, jobs, reservations);

@@ -22,6 +22,9 @@ pub struct Request {
     pub include: Vec<(HostId, GpuMask)>,
     /// None of these GPUs.
     pub exclude: Vec<(HostId, GpuMask)>,
+    /// At most so many GPUs of these hosts; a host that is not named gives any number. Of several limits of a host the
+    /// least counts.
+    pub most_on_host: Vec<(HostId, usize)>,
     /// The low end of the effective bandwidth must reach this, GB/s.
     pub min_busbw_gbytes_per_s: Option<f64>,
     /// No running job may lose more than this share of its bandwidth, for example 0.05.
@@ -44,6 +47,7 @@ impl Request {
             gpu_model: None,
             include: Vec::new(),
             exclude: Vec::new(),
+            most_on_host: Vec::new(),
             min_busbw_gbytes_per_s: None,
             protect: None,
             spare_hosts: 0,

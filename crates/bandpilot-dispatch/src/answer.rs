@@ -184,7 +184,7 @@ fn assemble(
 ) -> Answer {
     let predictor = scene.predictor();
     let Outcome { best, runner_up, upper_bound, steps, .. } = outcome;
-    let compact = baselines::most_compact(&scope.usable, request.gpus, scope.unit);
+    let compact = baselines::most_compact(&scope.cut(), request.gpus, scope.unit);
     Answer {
         grounds: grounds(scene, state, &best.placement),
         upper_bound: upper_bound.map(|bound| bound.max(best.effective)),
@@ -257,6 +257,7 @@ pub(crate) fn meets(set: &Placement, request: &Request) -> bool {
         && request.max_hosts.is_none_or(|most| counts.len() <= most)
         && (!request.uniform || counts.iter().all(|count| *count == counts[0]))
         && counts.iter().all(|count| count.is_multiple_of(request.multiple_of))
+        && request.most_on_host.iter().all(|(host, most)| set.on(*host).count() <= *most)
         && set.gpus() == request.gpus
 }
 

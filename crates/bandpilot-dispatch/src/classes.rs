@@ -39,12 +39,23 @@ pub struct Group {
     pub choices: Vec<Choice>,
 }
 
+/// A host of a class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Member {
+    /// The host.
+    pub host: HostId,
+    /// Its usable GPUs.
+    pub free: GpuMask,
+    /// So many of them it gives at most.
+    pub most: usize,
+}
+
 /// Hosts that are alike.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostClass {
-    /// The hosts with their usable GPUs: fewest first, then host order.
-    pub hosts: Vec<(HostId, GpuMask)>,
-    /// `available[c]` hosts have at least `c` usable GPUs.
+    /// The hosts: those that give the fewest GPUs first, then host order.
+    pub hosts: Vec<Member>,
+    /// `available[c]` hosts give at least `c` GPUs.
     pub available: Vec<usize>,
     /// Choices worth considering, most GPUs first.
     pub groups: Vec<Group>,
@@ -64,8 +75,8 @@ struct Key {
     unhealthy_nics: Vec<usize>,
     /// A host with measurements of its own is like no other where they matter.
     own: Option<HostId>,
-    /// The usable GPUs where it matters which.
-    free: Option<GpuMask>,
+    /// The usable GPUs where it matters which, and how many of them it gives.
+    free: Option<(GpuMask, usize)>,
     /// Per cross-host job the GPUs, or their number where all are alike.
     jobs: Vec<(usize, u64)>,
 }
@@ -75,10 +86,11 @@ pub fn classify(scene: &Scene<'_>, scope: &Scope) -> Vec<HostClass> {
     let predictor = scene.predictor();
     let cluster = predictor.cluster();
     let mut position: FxHashMap<Key, usize> = FxHashMap::default();
-    let mut members: Vec<Vec<(HostId, GpuMask)>> = Vec::new();
+    let mut members: Vec<Vec<Member>> = Vec::new();
     for host in cluster.host_ids() {
         let free = scope.usable[host.index()];
-        if free.count() < scope.unit {
+        let most = scope.most(host);
+        if most < scope.unit {
             continue;
         }
         let alike = all_alike(scene, host);
@@ -86,7 +98,7 @@ pub fn classify(scene: &Scene<'_>, scope: &Scope) -> Vec<HostClass> {
             host_type: cluster.host(host).host_type.0,
             unhealthy_nics: cluster.host(host).unhealthy_nics.clone(),
             own: (which_gpus_matter(scene, host) && predictor.has_host_table(host)).then_some(host),
-            free: (!alike).then_some(free),
+            free: (!alike).then_some((free, most)),
             jobs: scene
                 .jobs_on(host)
                 .iter()
@@ -100,7 +112,7 @@ pub fn classify(scene: &Scene<'_>, scope: &Scope) -> Vec<HostClass> {
             members.push(Vec::new());
             members.len() - 1
         });
-        members[at].push((host, free));
+        members[at].push(Member { host, free, most });
     }
     let measured = measured_masks(scene);
     let mut classes: Vec<HostClass> =
@@ -109,7 +121,7 @@ pub fn classify(scene: &Scene<'_>, scope: &Scope) -> Vec<HostClass> {
         |class: &HostClass| -> f64 { class.jobs.iter().map(|&job| scene.jobs()[job].demand).sum() };
     // Good sets are found early where the quietest hosts come first.
     classes.sort_by(|a, b| {
-        let key = |class: &HostClass| (!class.jobs.is_empty(), class.hosts[0].0);
+        let key = |class: &HostClass| (!class.jobs.is_empty(), class.hosts[0].host);
         traffic(a).total_cmp(&traffic(b)).then_with(|| key(a).cmp(&key(b)))
     });
     classes
@@ -142,14 +154,13 @@ fn measured_masks(scene: &Scene<'_>) -> FxHashSet<u64> {
 fn class(
     scene: &Scene<'_>,
     unit: usize,
-    mut hosts: Vec<(HostId, GpuMask)>,
+    mut hosts: Vec<Member>,
     measured: &FxHashSet<u64>,
 ) -> HostClass {
-    hosts.sort_by_key(|(host, free)| (free.count(), *host));
-    let (first, free) = hosts[hosts.len() - 1];
-    let most = free.count();
+    hosts.sort_by_key(|member| (member.most, member.host));
+    let Member { host: first, free, most } = hosts[hosts.len() - 1];
     let available =
-        (0..=most).map(|c| hosts.iter().filter(|(_, free)| free.count() >= c).count()).collect();
+        (0..=most).map(|c| hosts.iter().filter(|member| member.most >= c).count()).collect();
     let mut exhaustive = true;
     let mut beaten_left_out = false;
     let mut groups = Vec::new();

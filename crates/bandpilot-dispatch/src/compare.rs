@@ -65,12 +65,13 @@ pub fn compare(
     let scene = Scene::new(predictor, &VirtualMerge, state);
     let limits = Limits::new(&scene, &scope, request);
     let unit = scope.unit;
+    let usable = scope.cut();
     let compared = |policy: &Policy| {
         let set = match policy {
-            Policy::Topo => baselines::topo(predictor.cluster(), &scope.usable, request.gpus),
-            Policy::Default => baselines::default(&scope.usable, request.gpus),
-            Policy::Balanced => baselines::balanced(&scope.usable, request.gpus, unit),
-            Policy::MostCompact => baselines::most_compact(&scope.usable, request.gpus, unit),
+            Policy::Topo => baselines::topo(predictor.cluster(), &usable, request.gpus),
+            Policy::Default => baselines::default(&usable, request.gpus),
+            Policy::Balanced => baselines::balanced(&usable, request.gpus, unit),
+            Policy::MostCompact => baselines::most_compact(&usable, request.gpus, unit),
         };
         let set = Valued::of(&scene, set);
         let low = set.effective * (1.0 - predictor.predict(&set.placement).band);

@@ -121,7 +121,7 @@ pub fn spare_hosts(scene: &Scene<'_>, scope: &Scope, set: &Placement) -> Vec<(Ho
     let mut spares: Vec<(usize, HostId, GpuMask)> = cluster
         .host_ids()
         .map(|host| (scope.usable[host.index()], host))
-        .filter(|(free, host)| free.count() >= largest && set.on(*host).is_empty() && used(*host))
+        .filter(|(_, host)| scope.most(*host) >= largest && set.on(*host).is_empty() && used(*host))
         .map(|(free, host)| (free.count(), host, free.lowest(largest)))
         .collect();
     spares.sort_unstable();

@@ -1,5 +1,7 @@
 //! What a request may use at all, and what to say when that is not enough.
 
+use std::borrow::Cow;
+
 use bandpilot_core::{Cluster, ClusterState, GpuMask, HostId, Request, counted};
 
 /// The GPUs that a request may use, one mask a host.
@@ -9,6 +11,8 @@ pub struct Scope {
     pub usable: Vec<GpuMask>,
     /// A host gives a multiple of so many GPUs.
     pub unit: usize,
+    /// By host, it gives at most so many; empty if no host is limited.
+    pub most: Vec<usize>,
 }
 
 /// A request that cannot be met, the constraint that binds, and what would be possible.
@@ -16,6 +20,7 @@ pub struct Scope {
 #[error("{message}")]
 pub struct Impossible {
     /// Which constraint binds: `gpus`, `gpu-model`, `include`, `exclude`, `hosts`, `max-hosts`, `uniform`,
+    /// `most-on-host`,
     /// `gpus-per-instance`, `protect`, `spare-hosts`, `min-busbw`, `parallel`.
     pub constraint: &'static str,
     /// What is wrong.
@@ -40,22 +45,40 @@ impl Scope {
                 mask.without(united(&request.exclude, host))
             })
             .collect();
-        Self { usable, unit: request.multiple_of.max(1) }
+        let scope = Self::of(usable, request.multiple_of.max(1));
+        Self { most: limits(cluster, request), ..scope }
+    }
+
+    /// These GPUs, a multiple of `unit` (at least 1) from each host.
+    pub const fn of(usable: Vec<GpuMask>, unit: usize) -> Self {
+        Self { usable, unit, most: Vec::new() }
+    }
+
+    /// So many of the host's usable GPUs can be part of a set, whole units or not.
+    pub fn most(&self, host: HostId) -> usize {
+        let usable = self.usable[host.index()].count();
+        self.most.get(host.index()).map_or(usable, |most| usable.min(*most))
     }
 
     /// So many of the host's usable GPUs can be part of a set.
-    pub fn capacity(&self, mask: GpuMask) -> usize {
-        mask.count() / self.unit * self.unit
+    pub fn capacity(&self, host: HostId) -> usize {
+        self.most(host) / self.unit * self.unit
+    }
+
+    /// For rules that know of no limits: of limited hosts only so many GPUs are left, the lowest.
+    pub fn cut(&self) -> Cow<'_, [GpuMask]> {
+        if self.most.is_empty() {
+            return Cow::Borrowed(&self.usable);
+        }
+        let hosts = self.usable.iter().enumerate();
+        hosts.map(|(host, mask)| mask.lowest(self.most(HostId(host as u32)))).collect()
     }
 
     /// Usable counts of the hosts that have any, largest first.
     pub fn counts(&self) -> Vec<usize> {
-        let mut counts: Vec<usize> = self
-            .usable
-            .iter()
-            .map(|mask| self.capacity(*mask))
-            .filter(|&count| count > 0)
-            .collect();
+        let hosts = (0..self.usable.len() as u32).map(HostId);
+        let mut counts: Vec<usize> =
+            hosts.map(|host| self.capacity(host)).filter(|&count| count > 0).collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
         counts
     }
@@ -110,11 +133,12 @@ fn impossible(
 
 /// Too few GPUs at all: adds the constraints one by one and names the first under which they no longer suffice.
 fn not_enough(cluster: &Cluster, state: &ClusterState, request: &Request) -> Option<Impossible> {
-    let stages: [(&'static str, &str); 5] = [
+    let stages: [(&'static str, &str); 6] = [
         ("gpus", "are free"),
         ("gpu-model", "are free and of the model"),
         ("include", "are free among those included"),
         ("exclude", "are free and not excluded"),
+        ("most-on-host", "can be had of hosts that give only some of theirs"),
         ("gpus-per-instance", "are free on hosts in whole instances"),
     ];
     let mut relaxed = Request::gpus(request.gpus);
@@ -124,6 +148,7 @@ fn not_enough(cluster: &Cluster, state: &ClusterState, request: &Request) -> Opt
             "gpu-model" => relaxed.gpu_model.clone_from(&request.gpu_model),
             "include" => relaxed.include.clone_from(&request.include),
             "exclude" => relaxed.exclude.clone_from(&request.exclude),
+            "most-on-host" => relaxed.most_on_host.clone_from(&request.most_on_host),
             "gpus-per-instance" => relaxed.multiple_of = request.multiple_of,
             _ => {}
         }
@@ -152,6 +177,8 @@ fn not_enough(cluster: &Cluster, state: &ClusterState, request: &Request) -> Opt
                         format!("at most {instances} of {}", counted(unit, "GPU"))
                     }
                 };
+            } else if constraint == "most-on-host" {
+                possible = format!("{possible}; {before} if hosts gave all that they have free");
             } else if constraint != "gpus" {
                 possible = format!("{possible}; {before} without --{constraint}");
             }
@@ -246,6 +273,20 @@ fn wrong_shape(scope: &Scope, request: &Request) -> Impossible {
             free.first().copied().unwrap_or(0).max(request.hosts.unwrap_or(0))
         ),
     )
+}
+
+/// The most that each host gives; empty if none is limited.
+fn limits(cluster: &Cluster, request: &Request) -> Vec<usize> {
+    if request.most_on_host.is_empty() {
+        return Vec::new();
+    }
+    let mut most = vec![usize::MAX; cluster.hosts.len()];
+    for (host, limit) in &request.most_on_host {
+        if let Some(most) = most.get_mut(host.index()) {
+            *most = (*most).min(*limit);
+        }
+    }
+    most
 }
 
 fn models(cluster: &Cluster) -> String {

@@ -125,8 +125,8 @@ pub fn search(
         exhaustive &= classes.iter().all(|class| class.exhaustive);
         beaten_left_out = classes.iter().any(|class| class.beaten_left_out);
         for set in [
-            baselines::balanced(&scope.usable, request.gpus, scope.unit),
-            baselines::most_compact(&scope.usable, request.gpus, scope.unit),
+            baselines::balanced(&scope.cut(), request.gpus, scope.unit),
+            baselines::most_compact(&scope.cut(), request.gpus, scope.unit),
         ] {
             let counts: Vec<usize> = set.shares().iter().map(|(_, mask)| mask.count()).collect();
             let even = counts.iter().all(|c| *c == counts[0]);
@@ -176,8 +176,8 @@ fn inside_hosts(
     let predictor = scene.predictor();
     let usable = scope.usable.iter().enumerate();
     let mut tightest: Vec<(usize, HostId, GpuMask)> = usable
-        .filter(|(_, free)| free.count() >= gpus)
         .map(|(host, free)| (free.count(), HostId(host as u32), *free))
+        .filter(|(_, host, _)| scope.most(*host) >= gpus)
         .collect();
     // Among equals the host that is left with the fewest GPUs.
     tightest.sort_unstable();

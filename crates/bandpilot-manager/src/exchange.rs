@@ -179,6 +179,29 @@ fn wait(child: &mut Child, end: Instant) -> io::Result<Option<ExitStatus>> {
     }
 }
 
+/// Asks again where a manager was away.
+pub struct Patient<R> {
+    /// What runs the commands.
+    pub inner: R,
+    /// For so long.
+    pub patience: Duration,
+    /// True if a command with this answer should be run again. It must not be one that changes anything.
+    pub again: fn(&Call, &Reply) -> bool,
+}
+
+impl<R: Runner> Runner for Patient<R> {
+    fn call(&mut self, call: &Call) -> Result<Reply, RunError> {
+        let end = Instant::now() + self.patience;
+        loop {
+            let reply = self.inner.call(call)?;
+            if !(self.again)(call, &reply) || Instant::now() >= end {
+                return Ok(reply);
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+}
+
 /// Writes down what another runner gives: a header, then a line of JSON for each command.
 pub struct Recorder<R, W> {
     inner: R,

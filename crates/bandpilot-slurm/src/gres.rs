@@ -4,6 +4,9 @@ use bandpilot_core::{GpuMask, MAX_GPUS_PER_HOST};
 
 use crate::Gpu;
 
+/// Most GPUs of one type that a job may have.
+const MAX_GPUS_PER_JOB: usize = 1_000_000;
+
 /// GPUs of one type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -20,6 +23,18 @@ pub struct Entry {
 /// # Errors
 /// The first part that is not understood.
 pub fn gpus(text: &str) -> Result<Vec<Entry>, String> {
+    read(text, MAX_GPUS_PER_HOST)
+}
+
+/// The same of a list that counts over all hosts of a job.
+///
+/// # Errors
+/// As for [`gpus`].
+pub fn totals(text: &str) -> Result<Vec<Entry>, String> {
+    read(text, MAX_GPUS_PER_JOB)
+}
+
+fn read(text: &str, most: usize) -> Result<Vec<Entry>, String> {
     let mut entries = Vec::new();
     if matches!(text.trim(), "" | "(null)" | "N/A") {
         return Ok(entries);
@@ -34,7 +49,7 @@ pub fn gpus(text: &str) -> Result<Vec<Entry>, String> {
         if parts.first() != Some(&"gpu") {
             continue;
         }
-        let number = |text: &str| text.parse().ok().filter(|n: &usize| *n <= MAX_GPUS_PER_HOST);
+        let number = |text: &str| text.parse().ok().filter(|n: &usize| *n <= most);
         let (kind, count) = match parts[..] {
             [_] => (None, Some(1)),
             [_, one] if is_count(one) => (None, number(one)),
@@ -43,7 +58,7 @@ pub fn gpus(text: &str) -> Result<Vec<Entry>, String> {
             _ => (None, None),
         };
         let Some(count) = count else {
-            return Err(format!("'{item}' is not a number of GPUs up to {MAX_GPUS_PER_HOST}"));
+            return Err(format!("'{item}' is not a number of GPUs up to {most}"));
         };
         let indexes = match detail.trim_end_matches(')').split_once("IDX:") {
             None => None,
@@ -167,6 +182,7 @@ mod tests {
         }
         assert_eq!(named("gpu:g3:1(IDX:3),gpu:g6:1(IDX:6),gpu:2"), Ok((mask("3,6"), 2)));
         assert_eq!(gpus("(null)"), Ok(Vec::new()));
+        assert_eq!(totals("gpu:g0:99"), Ok(vec![entry(Some("g0"), 99, None)]));
     }
 
     #[test]

@@ -190,13 +190,19 @@ fn host(entry: &mut Entry<'_>) -> Option<Host> {
             Vec::new()
         }
     };
+    // Some may be set aside for the system.
+    let cpus: u32 = entry.count("cpus").unwrap_or(0);
+    let effective = entry.above_zero("effective_cpus");
+    let memory: u64 = entry.count("real_memory").unwrap_or(0);
+    let aside = entry.count("specialized_memory").unwrap_or(0);
     Some(Host {
         state,
         flags,
         reason: entry.text("reason"),
-        cpus: entry.count("cpus").unwrap_or(0),
+        cpus: effective.unwrap_or(cpus).min(cpus),
+        threads_per_core: entry.count("threads").unwrap_or(1),
         cpus_in_use: entry.count("alloc_cpus").unwrap_or(0),
-        memory_mib: entry.count("real_memory").unwrap_or(0),
+        memory_mib: memory.saturating_sub(aside),
         memory_in_use_mib: entry.count("alloc_memory").unwrap_or(0),
         features: entry.words("active_features"),
         partitions: entry.words("partitions"),

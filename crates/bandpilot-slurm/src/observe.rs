@@ -42,7 +42,7 @@ const JSON_JOBS: &[&str] = &["squeue", "--json"];
 const RESERVATIONS: &[&str] = &["scontrol", "show", "reservation"];
 const VERSION: &[&str] = &["scontrol", "--version"];
 
-type Reader<T> = fn(&str) -> Parsed<Vec<T>>;
+type Reader<T> = fn(&str) -> Parsed<T>;
 
 /// Asks for hosts, jobs and reservations.
 ///
@@ -52,7 +52,7 @@ type Reader<T> = fn(&str) -> Parsed<Vec<T>>;
 /// # Errors
 /// If hosts, jobs or reservations cannot be had in any form.
 pub fn observe(runner: &mut dyn Runner, form: Form) -> Result<Observed, ObserveError> {
-    let mut asking = Asking { runner, remarks: Vec::new(), at_s: None };
+    let mut asking = Asking::new(runner);
     let version = match asking.ask(VERSION) {
         Ok(reply) => reply.stdout.split_whitespace().last().unwrap_or("").to_owned(),
         Err(reason) => {
@@ -62,9 +62,9 @@ pub fn observe(runner: &mut dyn Runner, form: Form) -> Result<Observed, ObserveE
     let major: u32 = version.split('.').next().and_then(|n| n.parse().ok()).unwrap_or(0);
     // From 23.02 on sinfo's JSON has rows of its table, and scontrol has the hosts.
     let json_hosts = if major >= 23 { NEW_JSON_HOSTS } else { OLD_JSON_HOSTS };
-    let mut hosts: Vec<(&[&str], Reader<Host>)> =
+    let mut hosts: Vec<(&[&str], Reader<Vec<Host>>)> =
         vec![(json_hosts, json::hosts), (TEXT_HOSTS, text::hosts)];
-    let mut jobs: Vec<(&[&str], Reader<Job>)> =
+    let mut jobs: Vec<(&[&str], Reader<Vec<Job>>)> =
         vec![(JSON_JOBS, json::jobs), (TEXT_JOBS, text::jobs)];
     if form == Form::Text {
         hosts.remove(0);
@@ -81,16 +81,21 @@ pub fn observe(runner: &mut dyn Runner, form: Form) -> Result<Observed, ObserveE
     Ok(Observed { snapshot, version, remarks })
 }
 
-struct Asking<'r> {
-    runner: &'r mut dyn Runner,
-    remarks: Vec<Remark>,
+/// Questions to Slurm's commands, and what there is to say about the answers.
+pub(crate) struct Asking<'r> {
+    pub(crate) runner: &'r mut dyn Runner,
+    pub(crate) remarks: Vec<Remark>,
     /// When the first question after the version was asked.
-    at_s: Option<i64>,
+    pub(crate) at_s: Option<i64>,
 }
 
-impl Asking<'_> {
+impl<'r> Asking<'r> {
+    pub(crate) fn new(runner: &'r mut dyn Runner) -> Self {
+        Self { runner, remarks: Vec::new(), at_s: None }
+    }
+
     /// A reply that says it worked.
-    fn ask(&mut self, argv: &[&str]) -> Result<Reply, Remark> {
+    pub(crate) fn ask(&mut self, argv: &[&str]) -> Result<Reply, Remark> {
         let failed = |message: String| {
             let help = match argv.first() {
                 Some(program) => format!("check that {program} works on this machine"),
@@ -112,7 +117,10 @@ impl Asking<'_> {
     }
 
     /// What the first of several commands that works gives.
-    fn first_of<T>(&mut self, ways: &[(&[&str], Reader<T>)]) -> Option<Vec<T>> {
+    pub(crate) fn first_of<T: Default + PartialEq>(
+        &mut self,
+        ways: &[(&[&str], Reader<T>)],
+    ) -> Option<T> {
         for (at, (argv, reader)) in ways.iter().enumerate() {
             let last = at + 1 == ways.len();
             let reply = match self.ask(argv) {
@@ -127,7 +135,7 @@ impl Asking<'_> {
             };
             let Parsed { value, diagnostics } = reader(&reply.stdout);
             // Not the expected form at all; an empty list without a remark is just an empty list.
-            let empty = value.is_empty() && diagnostics.iter().any(|d| d.field.is_empty());
+            let empty = value == T::default() && diagnostics.iter().any(|d| d.field.is_empty());
             let command = argv.join(" ");
             for mut reason in diagnostics {
                 if empty && !last {

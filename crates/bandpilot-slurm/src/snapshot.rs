@@ -29,11 +29,13 @@ pub struct Host {
     pub flags: Vec<String>,
     /// Why it is drained or down; may be empty.
     pub reason: String,
-    /// CPUs as Slurm counts them (cores, or threads where it is told so).
+    /// CPUs for jobs as Slurm counts them (cores, or threads where it is told so).
     pub cpus: u32,
+    /// Threads of a core, 1 if not said. Slurm gives out whole cores.
+    pub threads_per_core: u32,
     /// CPUs of jobs.
     pub cpus_in_use: u32,
-    /// Memory in MiB.
+    /// Memory for jobs in MiB.
     pub memory_mib: u64,
     /// Memory of jobs in MiB.
     pub memory_in_use_mib: u64,
@@ -225,6 +227,23 @@ impl Host {
     /// The GPUs that it has.
     pub fn all_gpus(&self) -> GpuMask {
         GpuMask::first(self.gpus.len())
+    }
+
+    /// The GPUs of a type.
+    pub fn gpus_of_kind(&self, kind: &str) -> GpuMask {
+        let of_kind = |(index, gpu): (usize, &Gpu)| {
+            (gpu.kind.as_deref() == Some(kind)).then_some(GpuMask::single(index))
+        };
+        let masks = self.gpus.iter().enumerate().take(MAX_GPUS_PER_HOST).filter_map(of_kind);
+        masks.fold(GpuMask::EMPTY, GpuMask::union)
+    }
+
+    /// True if every GPU has a type of its own, so that a job can name it.
+    pub fn names_gpus(&self) -> bool {
+        let kinds = self.gpus.iter().map(|gpu| gpu.kind.as_deref());
+        let mut kinds: Vec<Option<&str>> = kinds.collect();
+        kinds.sort_unstable();
+        kinds.iter().all(Option::is_some) && kinds.windows(2).all(|pair| pair[0] != pair[1])
     }
 
     /// The GPUs that are taken.

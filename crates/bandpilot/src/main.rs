@@ -47,6 +47,7 @@ fn run(command: Command) -> Result<Done, Failure> {
         Command::Slurm(Slurm::State(args)) => commands::slurm::state(&args),
         Command::Slurm(Slurm::Config(args)) => commands::slurm::config(&args),
         Command::Slurm(Slurm::Doctor(args)) => commands::slurm::doctor(&args),
+        Command::Slurm(Slurm::Verify(args)) => commands::slurm::verify::verify(&args),
         Command::Completions(args) => Ok(commands::completions::completions(&args)),
         Command::Man(args) => commands::man::man(&args),
     }

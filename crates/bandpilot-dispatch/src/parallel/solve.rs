@@ -86,8 +86,8 @@ impl Ground<'_> {
             search_options.should_stop = should_stop;
             search_options.most_steps = u64::MAX;
         }
-        let inside = self.pipelines_inside(&scope.usable, &search_options);
-        let across = self.pipelines_across(&scope.usable, &search_options);
+        let inside = self.pipelines_inside(&scope, &search_options);
+        let across = self.pipelines_across(&scope, &search_options);
         let lower_bound = inside.lower_bound.min(across.lower_bound);
         let mut steps = inside.steps + across.steps;
         let flat = self.flat_set(&flat_scene, 1, &search_options, &mut steps);
@@ -180,12 +180,12 @@ impl Ground<'_> {
     }
 
     /// Every pipeline inside one host.
-    fn pipelines_inside(&self, usable: &[GpuMask], options: &SearchOptions<'_>) -> Tried {
+    fn pipelines_inside(&self, usable: &Scope, options: &SearchOptions<'_>) -> Tried {
         let parallel = self.given.parallel;
         let groups = self.groups(parallel.pipeline, 0.0);
         let predictor = Predictor::with_groups(self.models.all_reduce, self.cluster, groups);
         let scene = Scene::new(&predictor, &VirtualMerge, self.given.state);
-        let scope = Scope { usable: usable.to_vec(), unit: groups.unit() };
+        let scope = Scope { unit: groups.unit(), ..usable.clone() };
         let request = Request {
             gpus: parallel.gpus(),
             multiple_of: groups.unit(),
@@ -228,15 +228,15 @@ impl Ground<'_> {
     }
 
     /// Some pipeline crosses hosts: each stage by itself.
-    fn pipelines_across(&self, usable: &[GpuMask], options: &SearchOptions<'_>) -> Tried {
+    fn pipelines_across(&self, usable: &Scope, options: &SearchOptions<'_>) -> Tried {
         let parallel = self.given.parallel;
         if parallel.pipeline < 2 {
             return Tried::IMPOSSIBLE;
         }
-        let groups = self.groups(1, self.least_crossing_seconds(usable));
+        let groups = self.groups(1, self.least_crossing_seconds(&usable.usable));
         let predictor = Predictor::with_groups(self.models.all_reduce, self.cluster, groups);
         let scene = Scene::new(&predictor, &VirtualMerge, self.given.state);
-        let mut scope = Scope { usable: usable.to_vec(), unit: groups.unit() };
+        let mut scope = Scope { unit: groups.unit(), ..usable.clone() };
         // Constraints on the whole set are looked at when it is complete.
         let request = Request {
             gpus: parallel.tensor * parallel.data,
@@ -263,6 +263,9 @@ impl Ground<'_> {
             let set = outcome.best.placement;
             for (host, mask) in set.shares() {
                 scope.usable[host.index()] = scope.usable[host.index()].without(*mask);
+                if let Some(most) = scope.most.get_mut(host.index()) {
+                    *most -= mask.count();
+                }
             }
             sets.push(set);
         }
@@ -445,7 +448,8 @@ impl Ground<'_> {
         options: &SearchOptions<'_>,
         steps: &mut u64,
     ) -> Option<Plan> {
-        let only: Vec<GpuMask> = self.cluster.host_ids().map(|host| set.on(host)).collect();
+        let only = self.cluster.host_ids().map(|host| set.on(host)).collect();
+        let only = Scope::of(only, 1);
         // The set as a whole is allowed already.
         let options = SearchOptions { allowed: &|_| true, ..*options };
         let inside = self.pipelines_inside(&only, &options);

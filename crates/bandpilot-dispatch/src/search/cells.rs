@@ -241,7 +241,7 @@ impl<'s, 'a> Ground<'s, 'a> {
     pub(super) fn suffix_sums(&self, least: usize) -> Vec<Vec<usize>> {
         let from = |from: usize| {
             let hosts = self.classes[from..].iter().flat_map(|class| &class.hosts);
-            let counts = hosts.map(|(_, free)| free.count() / self.unit * self.unit);
+            let counts = hosts.map(|member| member.most / self.unit * self.unit);
             running_sums(counts.filter(|&c| c >= least).collect())
         };
         (0..=self.classes.len()).map(from).collect()
@@ -327,8 +327,8 @@ impl Span {
                     least_levels |= share.level;
                 }
             }
-            for (_, free) in class.hosts.iter().filter(|(_, free)| free.count() >= least) {
-                counts.push(free.count() / unit * unit);
+            for member in class.hosts.iter().filter(|member| member.most >= least) {
+                counts.push(member.most / unit * unit);
                 local_caps.push(best_local);
                 quiet_hosts += usize::from(class.jobs.is_empty());
             }

@@ -53,8 +53,8 @@ fn prepare_job(scene: &Scene<'_>, classes: &[HostClass], index: usize, job: &Cro
     // Class, position in its jobs, and usable GPUs of a host.
     let usable = |host: HostId| {
         places.iter().find_map(|&(at, position)| {
-            let (_, free) = classes[at].hosts.iter().find(|(h, _)| *h == host)?;
-            Some((&classes[at], position, *free))
+            let member = classes[at].hosts.iter().find(|member| member.host == host)?;
+            Some((&classes[at], position, member.free))
         })
     };
     let mut widest = Aggregate::EMPTY;

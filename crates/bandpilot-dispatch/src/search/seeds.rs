@@ -2,14 +2,14 @@
 
 use bandpilot_core::{GpuMask, HostId, Placement, Request};
 
-use crate::classes::HostClass;
+use crate::classes::{HostClass, Member};
 use crate::search::state::Incumbents;
 
 /// So many numbers of hosts are tried.
 const MOST_HOST_COUNTS: usize = 24;
 
-/// A host with its class and usable GPUs.
-type Candidate<'c> = (&'c HostClass, HostId, GpuMask);
+/// A host with its class.
+type Candidate<'c> = (&'c HostClass, Member);
 
 /// Offers even splits over the quietest, the largest, and the locally fastest hosts, for the fewest hosts that suffice and
 /// some more numbers.
@@ -22,10 +22,10 @@ pub(super) fn offer(
     // Classes come quietest first.
     let quietest: Vec<Candidate<'_>> = classes
         .iter()
-        .flat_map(|class| class.hosts.iter().rev().map(move |(host, free)| (class, *host, *free)))
+        .flat_map(|class| class.hosts.iter().rev().map(move |member| (class, *member)))
         .collect();
     let mut largest = quietest.clone();
-    largest.sort_by_key(|(_, _, free)| std::cmp::Reverse(free.count()));
+    largest.sort_by_key(|(_, member)| std::cmp::Reverse(member.most));
     let stride = host_counts.len().div_ceil(MOST_HOST_COUNTS).max(1);
     // The fewest hosts are the likeliest to be good: all of the first few.
     let dense = host_counts.iter().take(MOST_HOST_COUNTS / 2);
@@ -45,8 +45,8 @@ pub(super) fn offer(
 
 /// The best subset of that many GPUs of a host, and its local bandwidth.
 fn best_choice(candidate: &Candidate<'_>, count: usize) -> Option<(GpuMask, f64)> {
-    let (class, _, free) = candidate;
-    if count > free.count() {
+    let (class, Member { free, most, .. }) = candidate;
+    if count > *most {
         return None;
     }
     let of_count = class.groups.iter().filter(|group| group.count == count);
@@ -62,7 +62,7 @@ fn even_split(order: &[Candidate<'_>], hosts: usize, request: &Request) -> Optio
     let share = request.gpus / hosts / unit * unit;
     let mut taken: Vec<(&Candidate<'_>, usize)> = order
         .iter()
-        .filter(|(_, _, free)| free.count() >= share.max(unit))
+        .filter(|(_, member)| member.most >= share.max(unit))
         .take(hosts)
         .map(|candidate| (candidate, share.max(unit)))
         .collect();
@@ -73,7 +73,7 @@ fn even_split(order: &[Candidate<'_>], hosts: usize, request: &Request) -> Optio
     while left > 0 {
         let before = left;
         for (candidate, count) in &mut taken {
-            if left >= unit && *count + unit <= candidate.2.count() {
+            if left >= unit && *count + unit <= candidate.1.most {
                 *count += unit;
                 left -= unit;
             }
@@ -87,7 +87,7 @@ fn even_split(order: &[Candidate<'_>], hosts: usize, request: &Request) -> Optio
     }
     let shares: Option<Vec<(HostId, GpuMask)>> = taken
         .into_iter()
-        .map(|(candidate, count)| Some((candidate.1, best_choice(candidate, count)?.0)))
+        .map(|(candidate, count)| Some((candidate.1.host, best_choice(candidate, count)?.0)))
         .collect();
     Some(Placement::new(shares?))
 }

@@ -9,7 +9,7 @@ use bandpilot_model::{Aggregate, Meeting, MeetingBound, Share};
 
 use smallvec::SmallVec;
 
-use crate::classes::Choice;
+use crate::classes::{Choice, Member};
 use crate::search::cells::{Cell, Ground, Slot};
 use crate::search::state::Incumbents;
 
@@ -405,10 +405,10 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
             let count = pick.choice.share.count as usize;
             for _ in 0..pick.times {
                 let hosts = &self.ground.classes[pick.class].hosts;
-                let fits = |i: &usize| !taken.contains(i) && hosts[*i].1.count() >= count;
+                let fits = |i: &usize| !taken.contains(i) && hosts[*i].most >= count;
                 if let Some(i) = (0..hosts.len()).find(fits) {
                     taken.push(i);
-                    let (host, free) = hosts[i];
+                    let Member { host, free, .. } = hosts[i];
                     shares.push((host, pick.choice.mask.unwrap_or(free.lowest(count))));
                 }
             }

@@ -59,6 +59,7 @@ fn meets(set: &Placement, request: &Request) -> bool {
         && request.max_hosts.is_none_or(|k| counts.len() <= k)
         && (!request.uniform || counts.iter().all(|c| *c == counts[0]))
         && counts.iter().all(|c| c % request.multiple_of == 0)
+        && request.most_on_host.iter().all(|(host, most)| set.on(*host).count() <= *most)
 }
 
 /// The limits by their definition.
@@ -82,6 +83,7 @@ fn leaves_enough(predictor: &Predictor<'_>, scenario: &Scenario, set: &Placement
         .host_ids()
         .filter(|host| set.on(*host).is_empty() && used.contains(&cluster.host(*host).host_type))
         .filter(|host| state.free[host.index()].count() >= largest)
+        .filter(|host| request.most_on_host.iter().all(|(h, most)| h != host || *most >= largest))
         .count();
     protected && spares >= request.spare_hosts
 }

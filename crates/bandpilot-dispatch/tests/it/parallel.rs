@@ -13,7 +13,7 @@ use rand::RngExt;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
 
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, limits};
 
 fn parallel(tensor: usize, pipeline: usize, data: usize) -> Parallel {
     Parallel {
@@ -35,8 +35,11 @@ struct Case {
 
 impl Case {
     fn random(seed: u64) -> Self {
-        let scenario = Scenario::new(seed);
+        let mut scenario = Scenario::new(seed);
         let mut rng = Pcg64::seed_from_u64(seed ^ 0x9a9a);
+        if rng.random_bool(0.3) {
+            scenario.request.most_on_host = limits(&scenario.cluster, &mut rng);
+        }
         let tensor = rng.random_range(1..=3);
         let groups = (scenario.state.free_gpus() / tensor).max(1);
         let mut parallel = parallel(tensor, 1, rng.random_range(1..=groups));
@@ -58,6 +61,7 @@ fn meets(set: &Placement, request: &Request, unit: usize) -> bool {
         && request.max_hosts.is_none_or(|k| counts.len() <= k)
         && (!request.uniform || counts.iter().all(|c| *c == counts[0]))
         && counts.iter().all(|c| c % unit == 0)
+        && request.most_on_host.iter().all(|(host, most)| set.on(*host).count() <= *most)
 }
 
 /// Least step time over all sets, without pipelines.

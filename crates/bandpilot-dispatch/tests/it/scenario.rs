@@ -1,8 +1,8 @@
 //! Small random clusters, states, models and requests, all from one seed.
 
 use bandpilot_core::{
-    Cluster, ClusterState, Collective, Demand, GpuMask, Host, HostType, HostTypeId, LinkClass,
-    Links, Nic, Placement, Request, RunningJob,
+    Cluster, ClusterState, Collective, Demand, GpuMask, Host, HostId, HostType, HostTypeId,
+    LinkClass, Links, Nic, Placement, Request, RunningJob,
 };
 use bandpilot_model::Predictor;
 use bandpilot_model::model::{BandwidthModel, CrossEntry, CrossShare, LocalEntry};
@@ -43,6 +43,9 @@ impl Scenario {
         if rng.random_bool(0.4) {
             request.multiple_of = rng.random_range(2..=3);
             request.gpus = request.gpus.div_ceil(request.multiple_of) * request.multiple_of;
+        }
+        if rng.random_bool(0.4) {
+            request.most_on_host = limits(&scenario.cluster, rng);
         }
         request.protect = rng.random_bool(0.5).then(|| rng.random_range(0.0..0.4));
         request.spare_hosts = if rng.random_bool(0.3) { rng.random_range(1..=2) } else { 0 };
@@ -208,6 +211,13 @@ fn measured(cluster: &Cluster, rng: &mut Pcg64) -> Option<CrossEntry> {
         busbw_gbytes_per_s: rng.random_range(1.0..400.0),
         readings: 1,
     })
+}
+
+/// Limits of some hosts, 0 among them, sometimes two for one.
+pub fn limits(cluster: &Cluster, rng: &mut Pcg64) -> Vec<(HostId, usize)> {
+    let hosts: Vec<HostId> = cluster.host_ids().filter(|_| rng.random_bool(0.6)).collect();
+    let again = hosts.first().copied().filter(|_| rng.random_bool(0.2));
+    hosts.into_iter().chain(again).map(|host| (host, rng.random_range(0..=3))).collect()
 }
 
 fn request(state: &ClusterState, rng: &mut Pcg64) -> Request {

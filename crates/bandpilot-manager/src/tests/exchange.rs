@@ -73,3 +73,20 @@ fn a_command_gets_its_input_and_its_environment() {
     let long = Call { stdin: "x".repeat(1 << 20), ..Call::of(&["true"]) };
     assert_eq!(Process::default().call(&long).unwrap().code, Some(0));
 }
+
+#[test]
+fn what_was_away_is_asked_again() {
+    let text = r#"{"format":"bandpilot-exchange","version":1}
+{"argv":["squeue"],"code":1,"stdout":"","stderr":"away"}
+{"argv":["squeue"],"code":0,"stdout":"here","stderr":""}
+{"argv":["sbatch"],"code":1,"stdout":"","stderr":"away"}
+{"argv":["sbatch"],"code":0,"stdout":"twice","stderr":""}"#;
+    let (inner, _) = Replay::read(text).into_result().unwrap();
+    let again = |call: &Call, reply: &Reply| call.argv[0] == "squeue" && reply.code != Some(0);
+    let mut patient = Patient { inner, patience: Duration::from_mins(1), again };
+    assert_eq!(run(&mut patient, &["squeue"]).unwrap().stdout, "here");
+    assert_eq!(run(&mut patient, &["sbatch"]).unwrap().code, Some(1));
+    let (inner, _) = Replay::read(text).into_result().unwrap();
+    let mut hasty = Patient { inner, patience: Duration::ZERO, again };
+    assert_eq!(run(&mut hasty, &["squeue"]).unwrap().code, Some(1));
+}

@@ -97,7 +97,7 @@ impl<'a> Bandpilot<'a> {
             return Some((inside, None));
         }
         self.refresh(room);
-        let scope = Scope { usable: usable(models, room), unit };
+        let scope = Scope::of(usable(models, room), unit);
         let options = SearchOptions { most_steps: self.most_steps, ..SearchOptions::default() };
         let found = search(&self.scene, &scope, &request(gpus, unit), &options);
         found.ok().map(|outcome| (outcome.best.placement, Some(outcome.best.effective)))

@@ -130,7 +130,7 @@ impl<'a> Inside<'a> {
         let ids = (0..hosts.len() as u32).map(HostId);
         let accepted = |host| kind.models.has(hosts.model(host));
         let healthy = |host| if accepted(host) { hosts.healthy(host) } else { GpuMask::EMPTY };
-        let scope = Scope { usable: ids.map(healthy).collect(), unit: kind.unit };
+        let scope = Scope::of(ids.map(healthy).collect(), kind.unit);
         let scene = Scene::empty(self.network.predictor, self.network.contention);
         let most = (2..=(kind.gpus / kind.unit).min(hosts.len()))
             .filter_map(|hosts| {

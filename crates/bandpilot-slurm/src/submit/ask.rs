@@ -49,6 +49,9 @@ pub struct Ask {
     pub tasks: Option<usize>,
     /// Tasks on every host (`--ntasks-per-node`).
     pub tasks_per_host: Option<usize>,
+    /// Tasks for each GPU (`--ntasks-per-gpu`). Where the number of tasks follows from it, [`Ask::tasks`] or
+    /// [`Ask::tasks_per_host`] says it too.
+    pub tasks_per_gpu: Option<usize>,
     /// CPUs for a task (`-c`).
     pub cpus_per_task: Option<usize>,
     /// CPUs for a GPU (`--cpus-per-gpu`).

@@ -4,7 +4,7 @@ use bandpilot_core::GpuMask;
 use bandpilot_manager::Plan;
 
 /// Hosts that give the same GPUs: one component of a (heterogeneous) job.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Component {
     /// Hosts in Slurm's order, which is the order of its tasks.
     pub hosts: Vec<String>,
@@ -21,7 +21,7 @@ pub struct Component {
 }
 
 /// A planned job.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Layout {
     /// Which GPUs, in the order of ranks.
     pub plan: Plan,

@@ -3,12 +3,14 @@
 //! Times are taken as UTC: the commands have to be run with `TZ=UTC`.
 
 mod record;
+mod site;
 
 use bandpilot_readers::{Diagnostic, Parsed, hostlist};
 
 use crate::snapshot::{ArrayTasks, HetPart, Host, Job, Request, Reservation};
 use crate::{gres, time};
 use record::{Record, records};
+pub use site::{config, partitions};
 
 /// Hosts of `scontrol show node -d`.
 ///
@@ -24,6 +26,39 @@ pub fn hosts(text: &str) -> Parsed<Vec<Host>> {
 /// Jobs of `scontrol show job -d`.
 pub fn jobs(text: &str) -> Parsed<Vec<Job>> {
     read(text, "JobId", job)
+}
+
+/// A job with what only `scontrol show job -d` says of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Details {
+    /// The job.
+    pub job: Job,
+    /// Slurm's word for its state: `RUNNING`, `COMPLETED`, ...
+    pub state: String,
+    /// Its comment.
+    pub comment: String,
+    /// GPUs by type over all its hosts; they stay when the job is over and its indexes are gone.
+    pub in_all: Vec<gres::Entry>,
+}
+
+/// Jobs of `scontrol show job -d`, those that are over among them, with their details.
+///
+/// ```
+/// let text = "JobId=7 JobName=a\n   JobState=COMPLETED\n   NodeList=h1\n   JOB_GRES=gpu:g3:1\n     Nodes=h1 GRES=\n";
+/// let job = &bandpilot_slurm::text::details(text).value[0];
+/// assert_eq!((job.state.as_str(), job.in_all[0].kind.as_deref()), ("COMPLETED", Some("g3")));
+/// ```
+pub fn details(text: &str) -> Parsed<Vec<Details>> {
+    read(text, "JobId", |record| {
+        let job = job(record)?;
+        let list = record.text("JOB_GRES");
+        let in_all = gres::totals(&list).unwrap_or_else(|reason| {
+            record.error("JOB_GRES", format!("job {}: {reason}", job.id));
+            Vec::new()
+        });
+        let (state, comment) = (record.text("JobState"), record.text("Comment"));
+        Some(Details { job, state, comment, in_all })
+    })
 }
 
 /// Reservations of `scontrol show reservation`.
@@ -96,13 +131,18 @@ fn host(record: &mut Record) -> Option<Host> {
             Vec::new()
         }
     };
+    // Some may be set aside for the system.
+    let (cpus, effective) = (record.number("CPUTot").unwrap_or(0), record.number("CPUEfctv"));
+    let memory: u64 = record.number("RealMemory").unwrap_or(0);
+    let aside = record.number("MemSpecLimit").unwrap_or(0);
     let reason = record.text("Reason");
     // Behind it stands who said so, and when.
     let reason = reason.rsplit_once(" [").map_or(reason.as_str(), |(reason, _)| reason).to_owned();
     Some(Host {
-        cpus: record.number("CPUTot").unwrap_or(0),
+        cpus: effective.unwrap_or(cpus).min(cpus),
+        threads_per_core: record.number("ThreadsPerCore").unwrap_or(1),
         cpus_in_use: record.number("CPUAlloc").unwrap_or(0),
-        memory_mib: record.number("RealMemory").unwrap_or(0),
+        memory_mib: memory.saturating_sub(aside),
         memory_in_use_mib: record.number("AllocMem").unwrap_or(0),
         features: list(&record.text("ActiveFeatures")),
         partitions: list(&record.text("Partitions")),

@@ -19,6 +19,7 @@ mod simulate_kept;
 mod slurm;
 mod slurm_config;
 mod slurm_doctor;
+mod slurm_verify;
 mod transcripts;
 
 use std::path::{Path, PathBuf};

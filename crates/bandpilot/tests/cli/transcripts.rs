@@ -2,9 +2,12 @@
 //!
 //! A block is a list of `$ command` lines, each followed by what the command prints: stderr, then
 //! stdout. `[..]` stands for anything in a line, a line `...` for any lines. Commands are `bandpilot`,
-//! `cat` and `echo $?`; `> FILE` writes stdout into a file; a command that fails must be followed by `echo $?`. Each page has a folder of
+//! `cat`, `export` and `echo $?`; `> FILE` writes stdout into a file; a command that fails must be followed by `echo $?`. Each page has a folder of
 //! its own with the files of `docs/examples`, so that a later block finds what an earlier one wrote.
 //! From the first block with `$BANDPILOT_DATA` in it on, a page is skipped where the data is missing.
+//!
+//! A page with the line `<!-- run on a Slurm cluster of 4 hosts -->` has such a cluster of its own, with 8 GPUs on each host;
+//! Slurm's commands may stand in it, too. Without Slurm it is skipped.
 //!
 //! `BANDPILOT_UPDATE_DOCS=1 cargo test -p bandpilot transcripts` writes what the commands print now
 //! into the pages. (`trycmd` was looked at: it neither shares one folder of files between pages nor
@@ -14,7 +17,12 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use bandpilot_testcluster::SlurmCluster;
+
 use crate::{bandpilot, docs_folder, repository};
+
+/// Commands of Slurm that a page may show.
+const SLURM: [&str; 6] = ["sbatch", "srun", "squeue", "sinfo", "scontrol", "scancel"];
 
 /// One command of a page; line numbers from 0.
 struct Step {
@@ -80,32 +88,59 @@ fn words(command: &str) -> Vec<String> {
     words
 }
 
-/// Runs a command; what it prints and its exit code.
-fn execute(folder: &Path, command: &str, before: i32, data: &str) -> (String, i32) {
-    let words: Vec<String> =
-        words(command).iter().map(|word| word.replace("$BANDPILOT_DATA", data)).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match words[..] {
-        ["bandpilot", ref args @ ..] => {
-            let (args, file) = match args {
-                [args @ .., ">", file] => (args, Some(file)),
-                _ => (args, None),
-            };
-            let output = bandpilot(folder).args(args).output().unwrap();
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            let mut printed = text(&output.stderr);
-            match file {
-                Some(file) => fs::write(folder.join(file), &output.stdout).unwrap(),
-                None => printed += &text(&output.stdout),
+/// What the commands of a page see.
+struct Stage {
+    folder: tempfile::TempDir,
+    /// Exit code of the last command.
+    code: i32,
+    /// Folder of the real measurements; empty until it is needed.
+    data: String,
+    /// What was exported.
+    env: Vec<(String, String)>,
+    slurm: Option<SlurmCluster>,
+}
+
+impl Stage {
+    /// Runs a command; what it prints. The exit code is kept.
+    fn execute(&mut self, command: &str) -> String {
+        let words: Vec<String> =
+            words(command).iter().map(|word| word.replace("$BANDPILOT_DATA", &self.data)).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let (words, file) = match words[..] {
+            [ref words @ .., ">", file] => (words, Some(file)),
+            _ => (&words[..], None),
+        };
+        let folder = self.folder.path();
+        let slurm = self.slurm.as_ref();
+        let output = match words {
+            ["bandpilot", args @ ..] => {
+                let env = slurm.map(SlurmCluster::env).unwrap_or_default();
+                let set = env.iter().chain(&self.env).map(|(key, value)| (key, value));
+                bandpilot(folder).args(args).envs(set).output().unwrap()
             }
-            if !data.is_empty() {
-                printed = printed.replace(data, "$BANDPILOT_DATA");
+            [program, args @ ..] if slurm.is_some() && SLURM.contains(program) => {
+                let mut command = std::process::Command::new(program);
+                let set = slurm.map(SlurmCluster::env).unwrap_or_default();
+                let set = set.iter().chain(&self.env).map(|(key, value)| (key, value));
+                command.args(args).current_dir(folder).envs(set).output().unwrap()
             }
-            (printed, output.status.code().unwrap_or(-1))
+            ["cat", file] => return fs::read_to_string(folder.join(file)).unwrap(),
+            ["echo", "$?"] => return format!("{}\n", std::mem::take(&mut self.code)),
+            ["export", settings @ ..] => {
+                let setting = |word: &&str| word.split_once('=').map(|(k, v)| (k.into(), v.into()));
+                self.env.extend(settings.iter().filter_map(setting));
+                return String::new();
+            }
+            _ => panic!("the documentation has a command that is not run: {command}"),
+        };
+        self.code = output.status.code().unwrap_or(-1);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut printed = text(&output.stderr);
+        match file {
+            Some(file) => fs::write(folder.join(file), &output.stdout).unwrap(),
+            None => printed += &text(&output.stdout),
         }
-        ["cat", file] => (fs::read_to_string(folder.join(file)).unwrap(), 0),
-        ["echo", "$?"] => (format!("{before}\n"), 0),
-        _ => panic!("the documentation has a command that is not run: {command}"),
+        if self.data.is_empty() { printed } else { printed.replace(&self.data, "$BANDPILOT_DATA") }
     }
 }
 
@@ -136,6 +171,12 @@ fn fits(patterns: &[&str], lines: &[&str]) -> bool {
     }
 }
 
+/// The number in `<!-- run on a Slurm cluster of 4 hosts -->`.
+fn slurm_hosts(line: &str) -> Option<u16> {
+    let rest = line.strip_prefix("<!-- run on a Slurm cluster of ")?;
+    rest.strip_suffix(" hosts -->")?.parse().ok()
+}
+
 fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -151,21 +192,26 @@ fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
 fn check(path: &Path, update: bool) -> (String, usize) {
     let text = fs::read_to_string(path).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    let folder = docs_folder();
     let name = path.strip_prefix(repository()).unwrap().display().to_string();
-    let (mut differences, mut run, mut code) = (String::new(), 0, 0);
-    let mut data = String::new();
+    let (mut differences, mut run) = (String::new(), 0);
+    let mut stage =
+        Stage { folder: docs_folder(), code: 0, data: String::new(), env: Vec::new(), slurm: None };
+    if let Some(hosts) = lines.iter().find_map(|line| slurm_hosts(line)) {
+        stage.slurm = SlurmCluster::start(&format!("cli::{name}"), hosts, 8);
+        if stage.slurm.is_none() {
+            return (differences, run);
+        }
+    }
     let mut replaced: Vec<(std::ops::Range<usize>, String)> = Vec::new();
     for block in blocks(&lines) {
         if block.iter().any(|step| step.command.contains("$BANDPILOT_DATA")) {
             let Some(found) = bandpilot_testdata::require_data(&format!("cli::{name}")) else {
                 break;
             };
-            data = found.canonicalize().unwrap().display().to_string();
+            stage.data = found.canonicalize().unwrap().display().to_string();
         }
         for (at, step) in block.iter().enumerate() {
-            let (printed, new) = execute(folder.path(), &step.command, code, &data);
-            code = new;
+            let printed = stage.execute(&step.command);
             run += 1;
             let actual: Vec<&str> = printed.lines().map(str::trim_end).collect();
             let expected = &lines[step.printed.clone()];
@@ -175,8 +221,9 @@ fn check(path: &Path, update: bool) -> (String, usize) {
                 writeln!(differences, "{name}:{line}: $ {}\n{shown}\n", step.command).unwrap();
             }
             let told = block.get(at + 1).is_some_and(|next| next.command == "echo $?");
-            if code != 0 && !told {
-                writeln!(differences, "{name}:{}: it exits with {code}", step.line + 1).unwrap();
+            if stage.code != 0 && !told {
+                let (line, code) = (step.line + 1, stage.code);
+                writeln!(differences, "{name}:{line}: it exits with {code}").unwrap();
             }
         }
     }

@@ -79,7 +79,7 @@ impl Checked<'_, '_> {
         state: &ClusterState,
         anew: &Scene<'_>,
     ) {
-        let scope = Scope { usable: state.free.clone(), unit: request.multiple_of };
+        let scope = Scope::of(state.free.clone(), request.multiple_of);
         let expected = search(anew, &scope, request, &SearchOptions::default()).unwrap();
         assert!(expected.proven);
         let best = &expected.best;

@@ -187,6 +187,7 @@ impl Asked {
             gpu_model: args.gpu_model.clone(),
             include,
             exclude,
+            most_on_host: Vec::new(),
             min_busbw_gbytes_per_s: args.min_busbw,
             bytes: args.bytes,
         };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use bandpilot_slurm::doctor::{Device, Exam, Files, Finding, State, ask, device_paths, examine};
 use serde_json::{Value, json};
 
-use super::asking::Asking;
+use super::runner::Asked;
 use crate::cli::SlurmDoctor;
 use crate::commands::ground;
 use crate::exit::{Code, Failure};
@@ -24,12 +24,8 @@ pub fn doctor(args: &SlurmDoctor) -> Result<Done, Failure> {
         Some(path) => Some(ground::cluster(path, &mut remarks)?),
         None => None,
     };
-    let asking = Asking {
-        record: args.record.as_deref(),
-        replay: args.replay.as_deref(),
-        timeout_s: args.timeout_s,
-    };
-    let facts = asking.run(|runner, _| Ok(ask(runner)))?;
+    let asked = Asked { record: args.record.as_deref(), replay: args.replay.as_deref() };
+    let facts = asked.with(args.timeout_s, |runner, _| Ok(ask(runner)))?;
     let said = facts.folder().map(PathBuf::from).filter(|_| args.replay.is_none());
     let files = args.config.clone().or(said).map_or_else(Files::default, |folder| files(&folder));
     let mut devices = BTreeMap::new();

@@ -1,17 +1,17 @@
 //! `bandpilot slurm`.
 
-mod asking;
 mod config;
 mod doctor;
 mod human;
 mod json;
+pub mod runner;
+pub mod verify;
 
 pub use config::config;
 pub use doctor::doctor;
 
 use std::io::{self, Write};
 
-use asking::Asking;
 use bandpilot_readers::{Severity, state_file};
 use bandpilot_slurm::cluster_state::cluster_state;
 use bandpilot_slurm::{Form, ObserveError, Observed, observe};
@@ -22,6 +22,7 @@ use crate::commands::ground;
 use crate::exit::{Code, Failure};
 use crate::io::replace;
 use crate::output::{Done, Output};
+use runner::Asked;
 
 /// Shows what Slurm has; writes the state file.
 ///
@@ -49,12 +50,10 @@ pub fn state(args: &SlurmState) -> Result<Done, Failure> {
 }
 
 fn observed(args: &SlurmState) -> Result<Observed, Failure> {
-    let asking = Asking {
-        record: args.record.as_deref(),
-        replay: args.replay.as_deref(),
-        timeout_s: args.timeout_s,
-    };
-    asking.run(|runner, code| observe(runner, Form::Any).map_err(|error| failure(error, code)))
+    let asked = Asked { record: args.record.as_deref(), replay: args.replay.as_deref() };
+    asked.with(args.timeout_s, |runner, code| {
+        observe(runner, Form::Any).map_err(|error| failure(error, code))
+    })
 }
 
 fn failure(error: ObserveError, code: Code) -> Failure {
