@@ -7,6 +7,8 @@
 
 pub mod adapter;
 pub mod cluster_state;
+pub mod config;
+pub mod doctor;
 pub mod fact;
 #[cfg(test)]
 #[path = "tests/fixture.rs"]

@@ -20,7 +20,7 @@ use policy_numbers::PolicyNumbers;
 use request::{DISPATCH_EXAMPLES, EXPLAIN_EXAMPLES, collective};
 pub use request::{Dispatch, Explain, Files};
 pub use seeds::Seeds;
-pub use slurm::{Slurm, SlurmState, SlurmVerify};
+pub use slurm::{Slurm, SlurmConfig, SlurmDoctor, SlurmGranularity, SlurmState, SlurmVerify};
 pub use slurm_trace::{SlurmTrace, TenantColumn};
 
 const EXIT_CODES: &str = "Exit codes:

@@ -56,6 +56,23 @@ fn unpacked(packed: &[u8]) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The minor number of a character device, behind links.
+///
+/// # Errors
+/// What it is instead, in words.
+#[cfg(unix)]
+pub fn device_of(path: &Path) -> Result<u32, String> {
+    use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+    let about = std::fs::metadata(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => "is not there".to_owned(),
+        _ => error.to_string(),
+    })?;
+    if about.file_type().is_char_device() {
+        return Ok(rustix::fs::minor(about.rdev()));
+    }
+    Err(if about.is_file() { "is a regular file" } else { "is no device" }.to_owned())
+}
+
 /// The files of a folder in order of name, those that begin with a dot left out; folders in it are not entered.
 ///
 /// # Errors

@@ -45,6 +45,8 @@ fn run(command: Command) -> Result<Done, Failure> {
         Command::Measure(Measure::Import(args)) => commands::measure::import(&args),
         Command::Measure(Measure::Show(args)) => commands::measure::show(&args),
         Command::Slurm(Slurm::State(args)) => commands::slurm::state(&args),
+        Command::Slurm(Slurm::Config(args)) => commands::slurm::config(&args),
+        Command::Slurm(Slurm::Doctor(args)) => commands::slurm::doctor(&args),
         Command::Slurm(Slurm::Verify(args)) => commands::slurm::verify::verify(&args),
         Command::Slurm(Slurm::Trace(args)) => commands::slurm::trace::trace(&args),
         Command::Completions(args) => Ok(commands::completions::completions(&args)),

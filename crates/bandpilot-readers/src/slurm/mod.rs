@@ -8,7 +8,7 @@
 //! * `NodeName=... Name=gpu ...`: GPUs of each host with their model and NVLinks.
 //! * `NodeName=... Gres=gpu:h100:8 ...`: the same counts, with cores and memory.
 
-mod lines;
+pub mod lines;
 mod nodes;
 mod topology;
 
@@ -60,7 +60,8 @@ pub struct SlurmFile {
 pub fn is_slurm(text: &str) -> bool {
     let first_keys = ["switchname", "blockname", "nodename", "autodetect"];
     lines::entries(text).iter().any(|entry| {
-        entry.first().is_some_and(|key| first_keys.contains(&key)) || entry.get("name").is_some()
+        entry.first().is_some_and(|key| first_keys.contains(&key.as_str()))
+            || entry.get("name").is_some()
     })
 }
 

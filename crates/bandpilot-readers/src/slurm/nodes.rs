@@ -94,13 +94,14 @@ fn node(
     room: &mut usize,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
-    let Some(list) = entry.get("nodename").filter(|_| entry.first() == Some("nodename")) else {
+    let Some(list) = entry.get("nodename").filter(|_| entry.first().as_deref() == Some("nodename"))
+    else {
         return;
     };
     if list.eq_ignore_ascii_case("default") {
         for key in entry.keys() {
-            let value = entry.get(key).unwrap_or("");
-            default.insert(key.to_owned(), value.to_owned());
+            let value = entry.get(&key).unwrap_or("");
+            default.insert(key, value.to_owned());
         }
         return;
     }

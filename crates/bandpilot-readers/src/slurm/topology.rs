@@ -19,7 +19,7 @@ pub(super) fn read(
     let mut upper: Option<u32> = None;
     let mut block: Option<u32> = None;
     for entry in entries {
-        match entry.first() {
+        match entry.first().as_deref() {
             Some("switchname") => {
                 unknown_keys(entry, &SWITCH_KEYS, diagnostics);
                 if entry.get("switches").is_some() {
@@ -97,13 +97,13 @@ fn unknown_keys(entry: &Entry, known: &[&str], diagnostics: &mut Vec<Diagnostic>
         let message = format!("'{stray}' is not a Key=Value pair, not used");
         diagnostics.push(Diagnostic::warning("", message).at(entry.line, 0));
     }
-    for key in entry.keys().filter(|key| !known.contains(key)) {
-        let near = nearest(key, known.iter().copied(), 1);
+    for key in entry.keys().filter(|key| !known.contains(&key.as_str())) {
+        let near = nearest(&key, known.iter().copied(), 1);
         let help = match near.first() {
             Some(near) => format!("did you mean '{near}'?"),
             None => format!("known keys: {}", known.join(", ")),
         };
-        let reason = Diagnostic::warning(key, "unknown key, not used").at(entry.line, 0);
+        let reason = Diagnostic::warning(&key, "unknown key, not used").at(entry.line, 0);
         diagnostics.push(reason.help(help));
     }
 }

@@ -34,6 +34,25 @@ Without accounts, where sacct has nothing to say:
 Only sacct is run, or squeue or scontrol for a sample; nothing is changed. Times are UTC. The exit code is 4 if there is no
 job with GPUs, 5 if Slurm does not answer, 6 if something could not be used.")]
     Trace(SlurmTrace),
+    /// Write the lines of Slurm's files that make GPUs nameable, and say what changes for users
+    #[command(after_help = "Examples:
+  bandpilot slurm config --slurm-conf /etc/slurm/slurm.conf --gres-conf /etc/slurm/gres.conf
+  bandpilot slurm config --slurm-conf slurm.conf --gres-conf gres.conf --cluster cluster.toml --out new
+  bandpilot slurm config --cluster cluster.toml --granularity island --type-prefix nv
+
+Every GPU index gets a gres type of its own (g0, g1, ...); with --granularity island every group of GPUs that NVLink or a
+socket joins. Everything else on the node lines stays. Nothing is installed: look at the files, then copy them.")]
+    Config(SlurmConfig),
+    /// Check an installation of Slurm and name each missing or risky piece with the mend
+    #[command(after_help = "Examples:
+  bandpilot slurm doctor
+  bandpilot slurm doctor --cluster cluster.toml --json
+  bandpilot slurm doctor --record slurm.jsonl      # to look at it elsewhere:
+  bandpilot slurm doctor --replay slurm.jsonl --config copied-etc-slurm
+
+Nothing is changed. Call it on a host with GPUs, so that their device files are checked as well. The exit code is 6 if one of
+the checks is an error; warnings leave it at 0.")]
+    Doctor(SlurmDoctor),
     /// Compare what jobs were given with what was planned for them
     #[command(after_help = "Examples:
   bandpilot slurm verify --audit audit.jsonl
@@ -97,6 +116,64 @@ pub struct SlurmState {
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub record: Option<PathBuf>,
     /// Take the answers of such a recording instead of asking Slurm
+    #[arg(long, value_name = "FILE")]
+    pub replay: Option<PathBuf>,
+    /// End a command that does not answer for so long, seconds
+    #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub timeout_s: u64,
+}
+
+/// `bandpilot slurm config`
+#[derive(Debug, Args)]
+pub struct SlurmConfig {
+    /// Cluster file: models, links and leaves; without --slurm-conf its hosts get new node lines
+    #[arg(long, value_name = "FILE", required_unless_present = "slurm_conf")]
+    pub cluster: Option<PathBuf>,
+    /// The slurm.conf that is there; all that its node lines say besides GPUs is kept
+    #[arg(long, value_name = "FILE")]
+    pub slurm_conf: Option<PathBuf>,
+    /// The gres.conf that is there; File, Cores, Links and Flags of each GPU are kept
+    #[arg(long, value_name = "FILE")]
+    pub gres_conf: Option<PathBuf>,
+    /// The topology.conf that is there; it is checked and stays
+    #[arg(long, value_name = "FILE")]
+    pub topology_conf: Option<PathBuf>,
+    /// What one gres type stands for
+    #[arg(long, value_enum, default_value_t = SlurmGranularity::Gpu)]
+    pub granularity: SlurmGranularity,
+    /// Begins the names of types; the number of the GPU or island follows
+    #[arg(long, value_name = "TEXT", default_value = "g")]
+    pub type_prefix: String,
+    /// Folder to write slurm.conf.fragment, gres.conf and topology.conf into; without it they are printed
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+    /// Replace files that are there
+    #[arg(long, requires = "out")]
+    pub force: bool,
+}
+
+/// What one gres type stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum SlurmGranularity {
+    /// One GPU: jobs can name GPUs
+    Gpu,
+    /// GPUs that NVLink or a socket joins: jobs can name islands
+    Island,
+}
+
+/// `bandpilot slurm doctor`
+#[derive(Debug, Args)]
+pub struct SlurmDoctor {
+    /// Cluster file that Slurm is compared with
+    #[arg(long, value_name = "FILE")]
+    pub cluster: Option<PathBuf>,
+    /// Folder with gres.conf, cgroup.conf and `job_submit.lua`, instead of where Slurm says
+    #[arg(long, value_name = "FOLDER")]
+    pub config: Option<PathBuf>,
+    /// Write down every command that was run and what it printed; what is there is replaced
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub record: Option<PathBuf>,
+    /// Take the answers of such a recording instead of asking Slurm; files are then read only with --config
     #[arg(long, value_name = "FILE")]
     pub replay: Option<PathBuf>,
     /// End a command that does not answer for so long, seconds

@@ -258,6 +258,32 @@ fn slurm_trace() {
 }
 
 #[test]
+fn slurm_config_and_doctor() {
+    let folder = folder_with(&[
+        ("s.jsonl", RECORDING),
+        ("c.toml", CLUSTER),
+        ("l.toml", &(CLUSTER.to_owned() + "leef = 1\n")),
+    ]);
+    let path = folder.path();
+    let values = ["--out new", "--granularity island"]
+        .map(|more| json(path, &format!("slurm config --cluster c.toml {more}")));
+    compare("slurm-config.md", "JSON", &values);
+    let value = json(path, "slurm doctor --replay s.jsonl --cluster l.toml");
+    compare("slurm-doctor.md", "JSON", std::slice::from_ref(&value));
+    let ids: Vec<&str> = value["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|check| check["id"].as_str().unwrap())
+        .collect();
+    let told = documented("slurm-doctor.md", "Checks");
+    assert_eq!(
+        ids.iter().copied().collect::<BTreeSet<_>>(),
+        told.keys().map(String::as_str).collect()
+    );
+}
+
+#[test]
 fn other_commands() {
     let folder = prepared();
     let path = folder.path();

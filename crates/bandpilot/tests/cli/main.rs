@@ -17,6 +17,8 @@ mod requests;
 mod simulate;
 mod simulate_kept;
 mod slurm;
+mod slurm_config;
+mod slurm_doctor;
 mod slurm_trace;
 mod slurm_verify;
 mod transcripts;

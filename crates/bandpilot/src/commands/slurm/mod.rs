@@ -1,11 +1,16 @@
 //! `bandpilot slurm`.
 
+mod config;
+mod doctor;
 mod human;
 mod json;
 pub mod runner;
 mod sampling;
 pub mod trace;
 pub mod verify;
+
+pub use config::config;
+pub use doctor::doctor;
 
 use std::io::{self, Write};
 
