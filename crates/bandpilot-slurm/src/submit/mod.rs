@@ -36,3 +36,7 @@ pub use array::plan_array;
 pub use plan::{Given, Planned, Start, admissions, plan};
 pub use refused::{Refused, RefusedKind};
 pub use submission::{Export, Passed, Reading, Submission, Untouched, Work, Written};
+
+#[cfg(test)]
+#[path = "../tests/property.rs"]
+mod property;
