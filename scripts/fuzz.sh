@@ -50,6 +50,9 @@ for target in "${targets[@]}"; do
         # head closes the pipe before gzip is done.
         [ "$target" != openb ] || { gzip -dc "$file" || true; } 2>/dev/null | head -n 40 >"$corpus/openb/$(basename "$file" .gz)"
     done
+    for file in crates/bandpilot/tests/recordings/*.audit.jsonl; do
+        [ "$target" != audit_file ] || seed audit_file "$file"
+    done
     echo "== $target"
     log=$corpus/log
     if ! cargo +nightly fuzz run "$target" "$corpus/$target" -- -max_total_time="$seconds" \

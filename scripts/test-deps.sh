@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Installs the programs that some tests start: Debian's Slurm and munge, of which the tests run a cluster of their own.
+# Installs the programs that some tests start: Debian's Slurm and munge, of which the tests run a cluster of their own, with
+# slurmdbd and MariaDB for its accounts.
 # Without them, without root or without apt these tests are skipped and counted: that is no error here.
 set -euo pipefail
-packages=(slurmctld slurmd slurm-client munge)
+packages=(slurmctld slurmd slurm-client munge slurmdbd slurm-wlm-mysql-plugin mariadb-server-core)
 
 # Daemons are in a folder that not every user's search path has.
 PATH=$PATH:/usr/sbin:/sbin
 missing=
-for program in slurmctld slurmd squeue munged; do
+for program in slurmctld slurmd squeue munged slurmdbd mariadbd; do
     command -v "$program" >/dev/null || missing="$missing $program"
 done
 [ -n "$missing" ] || exit 0

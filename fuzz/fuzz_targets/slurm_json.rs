@@ -1,5 +1,5 @@
 #![no_main]
-use bandpilot_slurm::exchange::Replay;
+use bandpilot_manager::exchange::Replay;
 use bandpilot_slurm::{Snapshot, json};
 use libfuzzer_sys::fuzz_target;
 

@@ -7,6 +7,7 @@ fuzz_target!(|input: &str| {
     let site = Site { config: text::config(input).value, partitions: text::partitions(input).value };
     assert!(site.partitions.iter().all(|partition| !partition.name.is_empty()));
     let (hosts, jobs) = (text::hosts(input).value, text::jobs(input).value);
+    assert!(text::details(input).value.len() == jobs.len());
     assert!(hosts.iter().all(|host| host.gpus.len() <= 64));
     let reservations = text::reservations(input).value;
     let (snapshot, _) = Snapshot::assemble(0, hosts, jobs, reservations);

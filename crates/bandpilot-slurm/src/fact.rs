@@ -161,6 +161,19 @@ impl Jobs {
         Fact::Over { state: state.unwrap_or(&first.state).clone(), gpus: held }
     }
 
+    /// True if the job of this name carries the id of another plan: a slurmctld that lost its last jobs gives their ids anew.
+    pub fn is_of_another_plan(&self, job: &str, plan: &str) -> bool {
+        let Some(id) = id(job) else { return false };
+        let mut parts = self.jobs.iter().filter(|one| belongs(&one.job, id));
+        parts.any(|one| {
+            let named = plan_of_comment(&one.comment);
+            named.is_some_and(|named| match id {
+                Id::Task(_, task) => task_id(named, task) != plan,
+                _ => named != plan,
+            })
+        })
+    }
+
     /// The jobs of a plan, by the comment that they carry.
     pub fn of_plan(&self, plan: &str, array_task: Option<u32>) -> Vec<String> {
         let mut found = Vec::new();

@@ -240,6 +240,7 @@ fn job(entry: &mut Entry<'_>) -> Option<Job> {
         hosts,
         gpus,
         unnamed_gpus,
+        tres: entry.text("tres_alloc_str"),
         request: request(entry),
         submit_s: entry.above_zero("submit_time"),
         eligible_s: entry.above_zero("eligible_time"),

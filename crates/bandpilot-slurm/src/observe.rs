@@ -35,14 +35,14 @@ pub enum Form {
 }
 
 const TEXT_HOSTS: &[&str] = &["scontrol", "show", "node", "-d"];
-const TEXT_JOBS: &[&str] = &["scontrol", "show", "job", "-d"];
+pub(crate) const TEXT_JOBS: &[&str] = &["scontrol", "show", "job", "-d"];
 const OLD_JSON_HOSTS: &[&str] = &["sinfo", "--json"];
 const NEW_JSON_HOSTS: &[&str] = &["scontrol", "show", "nodes", "-d", "--json"];
-const JSON_JOBS: &[&str] = &["squeue", "--json"];
+pub(crate) const JSON_JOBS: &[&str] = &["squeue", "--json"];
 const RESERVATIONS: &[&str] = &["scontrol", "show", "reservation"];
 const VERSION: &[&str] = &["scontrol", "--version"];
 
-type Reader<T> = fn(&str) -> Parsed<T>;
+pub(crate) type Reader<T> = fn(&str) -> Parsed<T>;
 
 /// Asks for hosts, jobs and reservations.
 ///

@@ -162,6 +162,8 @@ pub struct Job {
     pub gpus: Vec<(String, GpuMask)>,
     /// GPUs that it has whose indexes Slurm did not tell.
     pub unnamed_gpus: usize,
+    /// Resources that it counts as, in Slurm's words: `cpu=2,node=1,gres/gpu=2`. Known also of a job that is over.
+    pub tres: String,
     /// What it asks for.
     pub request: Request,
     /// When it was submitted, seconds since 1970.

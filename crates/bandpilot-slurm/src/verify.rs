@@ -154,10 +154,11 @@ fn find_lost(known: &mut Known, jobs: &Jobs, verified: &mut Verified) {
 
 fn look(known: &Known, job: &str, jobs: &Jobs, verified: &mut Verified) -> Row {
     let row = Row { asked: true, ..row(known) };
-    let fact = jobs.fact(job);
+    let other = jobs.is_of_another_plan(job, &known.id);
+    let fact = if other { Fact::Unknown } else { jobs.fact(job) };
     let why = match &fact {
         Fact::Waits(reason) => return Row { verdict: Verdict::Waits, why: reason.clone(), ..row },
-        Fact::Unknown if !jobs.whole => return Row { verdict: Verdict::Unread, ..row },
+        Fact::Unknown if !other && !jobs.whole => return Row { verdict: Verdict::Unread, ..row },
         _ => String::new(),
     };
     let Some(planned) = &known.planned else {

@@ -274,3 +274,93 @@ fn the_users_own_words_reach_slurm_untouched() {
     let said = run(&slurm, &render(&command, &layout("p6", &[(&["h1"], "0", 1)]), &[]));
     assert_eq!(said, "0 h1:0 x\n");
 }
+
+/// Options, where the job goes, what Slurm shows of it.
+type Case = (&'static [&'static str], Layout, &'static [&'static str]);
+
+fn cases() -> Vec<Case> {
+    let one = |hosts: &[&str], gpus: &str, tasks| layout("q", &[(hosts, gpus, tasks)]);
+    let mut all_memory = one(&["h1"], "0", 1);
+    all_memory.components[0].memory_mib_per_host = Some(0);
+    let three = [(&["h3"][..], "0", 1), (&["h1"][..], "7", 2), (&["h2"][..], "1-3", 1)];
+    vec![
+        (
+            &["--gpus", "2", "-w", "h2", "--mem", "2G"],
+            one(&["h2"], "5,7", 1),
+            &["GRES=gpu:g5:1(IDX:5),gpu:g7:1(IDX:7)", "MinMemoryNode=1G"],
+        ),
+        (
+            &["--gpus-per-node=h100:8", "-N2", "-t1:30", "-Aacc"],
+            one(&["h1", "h2"], "0-7", 8),
+            &["NumTasks=16", "TimeLimit=00:02:00", "Account=acc", "NodeList=h[1-2]"],
+        ),
+        (
+            &["--gres=gpu:1", "--exclusive=user"],
+            one(&["h3"], "4", 1),
+            &["OverSubscribe=USER", "GRES=gpu:g4:1(IDX:4)"],
+        ),
+        (
+            &["-n3", "--gpus-per-task=1"],
+            one(&["h3"], "1,4,6", 3),
+            &["NumTasks=3", "GRES=gpu:g1:1(IDX:1),gpu:g4:1(IDX:4),gpu:g6:1(IDX:6)"],
+        ),
+        (&["-G1", "--ntasks-per-gpu=4"], one(&["h1"], "3", 4), &["NumTasks=4", "NumCPUs=8"]),
+        (&["-G1", "-C", "[h100|ib]"], one(&["h1"], "3", 1), &["Features=[h100|ib]", "IDX:3"]),
+        (
+            &["-G1", "--dependency=singleton", "-J", "alone"],
+            one(&["h1"], "3", 1),
+            &["JobName=alone", "IDX:3"],
+        ),
+        (&["-G1", "--reservation=ours"], one(&["h3"], "2", 1), &["Reservation=ours", "IDX:2"]),
+        (&["-G1", "-b", "now", "--mem=0"], all_memory, &["MinMemoryNode=0", "IDX:0"]),
+        (
+            &["-G1", "-Qk", "--no-requeue", "--open-mode=append", "--mail-type=NONE", "--nice"],
+            one(&["h2"], "6", 1),
+            &["Requeue=0", "Nice=100", "IDX:6"],
+        ),
+        (
+            &["-G5", "-t", "unlimited", "--no-requeue"],
+            layout("q", &three),
+            &[
+                "NodeList=h3\n",
+                "NodeList=h1\n",
+                "IDX:0",
+                "IDX:7",
+                "gpu:g1:1(IDX:1),gpu:g2:1(IDX:2),gpu:g3:1(IDX:3)",
+            ],
+        ),
+    ]
+}
+
+#[test]
+fn every_kind_of_option_is_kept() {
+    let Some(slurm) = SlurmCluster::start("every_kind_of_option_is_kept", 3, 8) else { return };
+    let user = format!("users={}", slurm.must(&["id", "-un"]).trim());
+    let reserve =
+        ["reservationname=ours", "starttime=now", "duration=60", "nodes=h3", "flags=ignore_jobs"];
+    let out = slurm.path("from.variable").display().to_string();
+    for (words, layout, expected) in cases() {
+        if words.contains(&"--reservation=ours") {
+            slurm.must(&[&["scontrol", "create", "reservation", &user][..], &reserve].concat());
+        }
+        let script =
+            "#!/bin/sh\n#SBATCH --output=/from/script --kill-on-invalid-dep=yes\nsleep 60\n";
+        let words = [words, &["job.sh"]].concat();
+        let batch = submission(Program::Sbatch, &words, &[("SBATCH_OUTPUT", &out)], script);
+        let mut call = render(&batch, &layout, &[]);
+        call.env.push(("SBATCH_OUTPUT".to_owned(), out.clone()));
+        let job = submit(&slurm, &call);
+        slurm.await_state(job, "RUNNING");
+        let shown = show(&slurm, &job.to_string());
+        assert_holds(&shown, expected);
+        for everywhere in ["Comment=bandpilot:q".to_owned(), format!("StdOut={out}")] {
+            assert_eq!(shown.matches(&everywhere).count(), layout.components.len(), "{shown}");
+        }
+        slurm.must(&["scancel", &job.to_string()]);
+        if words.contains(&"--reservation=ours") {
+            let gone =
+                || slurm.run(&["scontrol", "delete", "reservationname=ours"]).status.success();
+            slurm.eventually("the reservation can be deleted", gone);
+        }
+    }
+}

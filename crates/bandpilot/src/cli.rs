@@ -19,7 +19,7 @@ use policy_numbers::PolicyNumbers;
 use request::{DISPATCH_EXAMPLES, EXPLAIN_EXAMPLES, collective};
 pub use request::{Dispatch, Explain, Files};
 pub use seeds::Seeds;
-pub use slurm::{Slurm, SlurmState};
+pub use slurm::{Slurm, SlurmState, SlurmVerify};
 
 const EXIT_CODES: &str = "Exit codes:
   0  done

@@ -45,6 +45,7 @@ fn run(command: Command) -> Result<Done, Failure> {
         Command::Measure(Measure::Import(args)) => commands::measure::import(&args),
         Command::Measure(Measure::Show(args)) => commands::measure::show(&args),
         Command::Slurm(Slurm::State(args)) => commands::slurm::state(&args),
+        Command::Slurm(Slurm::Verify(args)) => commands::slurm::verify::verify(&args),
         Command::Completions(args) => Ok(commands::completions::completions(&args)),
         Command::Man(args) => commands::man::man(&args),
     }

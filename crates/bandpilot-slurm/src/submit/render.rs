@@ -269,3 +269,7 @@ fn finish(submission: &Submission, mut argv: Vec<String>, env: Vec<(String, Stri
     }
     Call { argv, stdin, env, without: submission.superseded.clone() }
 }
+
+#[cfg(test)]
+#[path = "../tests/render.rs"]
+mod tests;

@@ -101,6 +101,8 @@ pub struct Submission {
     pub written: Written,
     /// True if the user wants the plain id (`--parsable`), which is asked for in any case.
     pub parsable: bool,
+    /// True if the user wants no id (`--quiet`), which sbatch prints in any case: it is not told.
+    pub quiet: bool,
     /// Names of the environment variables of the submitter.
     pub variables: BTreeSet<String>,
     /// Environment variables that say what is now said by options.

@@ -110,6 +110,8 @@ fn tasks_of_an_array_are_told_apart() {
     assert_eq!(jobs.of_plan("7f3a_5", Some(5)), ["5_5"]);
     assert!(jobs.of_plan("7f3a_3", Some(3)).is_empty());
     assert!(jobs.of_plan("7f3b_1", Some(1)).is_empty());
+    assert!(!jobs.is_of_another_plan("5_1", "7f3a_1"));
+    assert!(jobs.is_of_another_plan("5_1", "7f3a_2"));
     let cut = read(&task("5", "2-8,...", "PENDING", ""));
     assert_eq!(shown(&cut.fact("5_77")), "waits Resources");
 }

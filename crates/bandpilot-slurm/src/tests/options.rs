@@ -85,11 +85,13 @@ fn every_spelling_of_a_value_is_read() {
     assert_eq!(submission.ask.partitions, ["a", "b"]);
     assert_eq!((&*submission.ask.account, submission.ask.time_limit), ("x", Limit::Seconds(300)));
     assert_eq!(submission.ask.features[0].0, [["ib"]]);
-    assert_eq!(sbatch("-HG4 -vvN2 -Q -k -koff --nice=3 --nice").passed.len(), 8);
+    assert_eq!(sbatch("-HG4 -vvN2 -Q -k -koff --nice=3 --nice").passed.len(), 7);
     assert_eq!(
         passed(&sbatch("-HG4 -vvN2 -Q -k -koff --nice=3 --nice")),
-        "-H -v -v -Q -k -koff --nice=3 --nice"
+        "-H -v -v -k -koff --nice=3 --nice"
     );
+    assert!(sbatch("-vQG4").quiet && !sbatch("-vG4").quiet);
+    assert_eq!(passed(&srun("-QG4 x", "")), "-Q");
     assert_eq!(sbatch("-G4 --tasks-per-node=2").ask.tasks_per_host, Some(2));
 }
 

@@ -115,6 +115,18 @@ fn a_plan_that_stands_twice_in_the_queue_is_named() {
 }
 
 #[test]
+fn an_id_that_was_given_anew_is_another_job() {
+    let audit = audit_of(&[("a", "0", Some("1"))]);
+    let of = |comment| {
+        let jobs = jobs(&[(1, "RUNNING", "0", comment)], 200);
+        verify(&audit, &jobs, None).rows[0].verdict
+    };
+    assert_eq!(of("bandpilot:a"), Verdict::AsPlanned);
+    assert_eq!(of("night"), Verdict::AsPlanned);
+    assert_eq!(of("bandpilot:b"), Verdict::Unseen);
+}
+
+#[test]
 fn what_could_not_be_read_is_not_settled() {
     let audit = audit_of(&[("a", "0", Some("1"))]);
     let verified = verify(&audit, &Jobs { whole: false, ..jobs(&[], 200) }, None);

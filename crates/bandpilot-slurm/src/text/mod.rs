@@ -182,6 +182,7 @@ fn job(record: &mut Record) -> Option<Job> {
         hosts: record.hosts("NodeList", &names),
         gpus,
         unnamed_gpus,
+        tres: tres(record),
         request: request(record),
         submit_s: time::stamp(&record.text("SubmitTime")),
         eligible_s: time::stamp(&record.text("EligibleTime")),
@@ -194,6 +195,13 @@ fn job(record: &mut Record) -> Option<Job> {
             .number("HetJobId")
             .map(|leader| HetPart { leader, offset: record.number("HetJobOffset").unwrap_or(0) }),
     })
+}
+
+/// 22.05 has one key for what is asked for and, once the job runs, what it has; later versions have two.
+fn tres(record: &mut Record) -> String {
+    let held = record.text("AllocTRES");
+    let waits = record.text("JobState") == "PENDING";
+    if held.is_empty() && !waits { record.text("TRES") } else { held }
 }
 
 fn request(record: &mut Record) -> Request {

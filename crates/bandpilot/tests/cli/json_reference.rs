@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::cluster::GOOD;
 use crate::slurm::{CLUSTER, RECORDING};
+use crate::slurm_verify::{AUDIT, RECORDING as VERIFY, driver, here};
 use crate::{docs_folder, folder_with, repository, run};
 
 /// Objects whose keys are data, and what the pages call those keys.
@@ -202,6 +203,31 @@ fn fill() {
     let command = "fill --nodes n.csv --pods p.csv --seeds 1-3 --to";
     let values = ["130", "90"].map(|to| json(folder.path(), &format!("{command} {to}")));
     compare("fill.md", "JSON", &values);
+}
+
+#[test]
+fn slurm_verify() {
+    let odd = AUDIT.replace("\"user\":", "\"shoe\":1,\"user\":");
+    let twice = VERIFY.replace("(IDX:6)", "(IDX:3)");
+    let files = [("a", odd.as_str()), ("r", VERIFY), ("t", &twice), ("d", &driver())];
+    let folder = folder_with(&files);
+    let path = folder.path();
+    let looked =
+        ["r", "t"].map(|file| json(path, &format!("slurm verify --audit a --replay {file}")));
+    compare("slurm-verify.md", "JSON", &looked);
+    let job = [("SLURM_JOB_ID", "1"), ("SLURMD_NODENAME", "h1")];
+    let within = |args: &[&str], more: &[(&str, &str)]| -> Value {
+        let args = [args, &["--replay", "d", "--json"]].concat();
+        let (_, out, err) = here(path, &args, &[&job, more].concat());
+        assert_eq!(err, "", "{out}");
+        serde_json::from_str(&out).unwrap()
+    };
+    let looked = [
+        within(&["--audit", "a"], &[("CUDA_VISIBLE_DEVICES", "3,5")]),
+        within(&["--audit", "a"], &[("CUDA_VISIBLE_DEVICES", "3")]),
+        within(&[], &[("BANDPILOT_GPUS", "h1:3,5")]),
+    ];
+    compare("slurm-verify.md", "JSON of `--here`", &looked);
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod requests;
 mod simulate;
 mod simulate_kept;
 mod slurm;
+mod slurm_verify;
 mod transcripts;
 
 use std::path::{Path, PathBuf};

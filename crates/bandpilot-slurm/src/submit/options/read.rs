@@ -198,6 +198,7 @@ impl Reader {
             export,
             written,
             parsable: self.sources.of(Key::Parsable).is_some(),
+            quiet: self.sources.of(Key::Quiet).is_some(),
             variables: env.keys().cloned().collect(),
             superseded,
             remarks: self.remarks,

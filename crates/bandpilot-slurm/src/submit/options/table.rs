@@ -48,6 +48,7 @@ pub(in crate::submit) enum Key {
     NtasksPerNode,
     Parsable,
     Partition,
+    Quiet,
     Reservation,
     Time,
     TresPerTask,
@@ -212,6 +213,8 @@ static OPTIONS: &[Spec] = &[
     heeded(&["partition"], Key::Partition)
         .letter('p')
         .env(&["SBATCH_PARTITION"], &["SLURM_PARTITION"]),
+    // sbatch would not even print the id of the job, which bandpilot has to know.
+    option(&["quiet"], Takes::Nothing, Use::Heeded(Key::Quiet)).letter('Q').of(Program::Sbatch),
     heeded(&["reservation"], Key::Reservation).env(&["SBATCH_RESERVATION"], &["SLURM_RESERVATION"]),
     heeded(&["time"], Key::Time).letter('t').env(&["SBATCH_TIMELIMIT"], &["SLURM_TIMELIMIT"]),
     heeded(&["tres-per-task"], Key::TresPerTask)
@@ -302,7 +305,7 @@ static OPTIONS: &[Spec] = &[
     valued(&["profile"]).env(&["SBATCH_PROFILE"], &[]),
     maybe(&["propagate"]),
     valued(&["qos"]).letter('q').env(&["SBATCH_QOS"], &[]),
-    flag(&["quiet"]).letter('Q'),
+    flag(&["quiet"]).letter('Q').of(Program::Srun),
     flag(&["reboot"]),
     maybe(&["resv-ports"]),
     valued(&["signal"]).env(&["SBATCH_SIGNAL"], &[]),

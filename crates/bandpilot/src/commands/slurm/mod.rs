@@ -1,13 +1,13 @@
-//! `bandpilot slurm state`.
+//! `bandpilot slurm`.
 
 mod human;
 mod json;
+pub mod runner;
+pub mod verify;
 
 use std::io::{self, Write};
-use std::time::Duration;
 
-use bandpilot_manager::exchange::{Process, Recorder, Replay};
-use bandpilot_readers::{Diagnostic, Severity, state_file};
+use bandpilot_readers::{Severity, state_file};
 use bandpilot_slurm::cluster_state::cluster_state;
 use bandpilot_slurm::{Form, ObserveError, Observed, observe};
 use serde_json::Value;
@@ -15,8 +15,9 @@ use serde_json::Value;
 use crate::cli::SlurmState;
 use crate::commands::ground;
 use crate::exit::{Code, Failure};
-use crate::io::{read_text, replace};
+use crate::io::replace;
 use crate::output::{Done, Output};
+use runner::Asked;
 
 /// Shows what Slurm has; writes the state file.
 ///
@@ -44,27 +45,10 @@ pub fn state(args: &SlurmState) -> Result<Done, Failure> {
 }
 
 fn observed(args: &SlurmState) -> Result<Observed, Failure> {
-    if let Some(path) = &args.replay {
-        let file = path.display().to_string();
-        let read = Replay::read(&read_text(path)?).into_result();
-        let (mut replay, _) =
-            read.map_err(|reasons| Failure::all(Code::BadInput, &file, reasons))?;
-        return observe(&mut replay, Form::Any).map_err(|error| failure(error, Code::BadInput));
-    }
-    let mut process =
-        Process { timeout: Duration::from_secs(args.timeout_s), ..Process::default() };
-    let Some(path) = &args.record else {
-        return observe(&mut process, Form::Any).map_err(|error| failure(error, Code::Io));
-    };
-    let mut recording = Vec::new();
-    let observed = Recorder::new(process, &mut recording)
-        .map_err(|error| Failure::new(Code::Io, "", Diagnostic::error("", error.to_string())))
-        .and_then(|mut recorder| {
-            observe(&mut recorder, Form::Any).map_err(|error| failure(error, Code::Io))
-        });
-    // Also what failed is worth looking at elsewhere.
-    replace(path, &String::from_utf8_lossy(&recording))?;
-    observed
+    let asked = Asked { record: args.record.as_deref(), replay: args.replay.as_deref() };
+    asked.with(args.timeout_s, |runner, code| {
+        observe(runner, Form::Any).map_err(|error| failure(error, code))
+    })
 }
 
 fn failure(error: ObserveError, code: Code) -> Failure {
