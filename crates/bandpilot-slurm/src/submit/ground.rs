@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bandpilot_core::{ClusterState, HostId, Request, counted};
-use bandpilot_dispatch::{Answer, AnswerOptions, Impossible, dispatch, scope};
+use bandpilot_dispatch::{Answer, AnswerOptions, Impossible, Scope, dispatch, scope};
 
 use super::admit::{Admission, Gate, Room, When, by_reason, span};
 use super::ask::Ask;
@@ -152,7 +152,11 @@ impl<'a> Ground<'a> {
             dispatch(self.given.predictor, state, request, options)
         };
         // Most moments are not worth more than a look at the counts.
-        scope::check(cluster, &state, &request)?;
+        if Scope::new(cluster, &state, &request).host_counts(&request).is_empty() {
+            // Later, nobody reads why.
+            let why = (from == self.clock.now).then(|| scope::check(cluster, &state, &request));
+            return Err(why.and_then(Result::err).unwrap_or_else(no_way));
+        }
         state.jobs = self.jobs_at(from);
         let first = try_with(&request, &state);
         if shape.least_hosts == 1 || request.hosts.is_some() {
@@ -233,19 +237,17 @@ impl<'a> Ground<'a> {
                 let hosts = 0..way.gate.hosts.len();
                 let rooms: Vec<Room> = hosts.map(|at| way.gate.room_alone(at, shape)).collect();
                 let (state, mut request) = self.request(way, shape, &rooms);
-                let counts = shape.least_hosts..=shape.most_hosts.min(rooms.len());
-                let exact = request.hosts.is_some();
-                let mut fits = false;
-                for hosts in if exact { 0..=0 } else { counts } {
-                    if !exact {
-                        request.hosts = Some(hosts);
-                    }
-                    fits |= scope::check(self.given.predictor.cluster(), &state, &request).is_ok();
-                }
-                if fits {
+                let exact = request.hosts;
+                request.hosts = None;
+                let scope = Scope::new(self.given.predictor.cluster(), &state, &request);
+                let fits = |hosts: &usize| {
+                    let in_span = (shape.least_hosts..=shape.most_hosts).contains(hosts);
+                    in_span && exact.is_none_or(|exact| exact == *hosts)
+                };
+                if scope.host_counts(&request).iter().any(fits) {
                     return None;
                 }
-                request.hosts = request.hosts.filter(|_| exact);
+                request.hosts = exact;
                 let why = scope::check(self.given.predictor.cluster(), &state, &request).err();
                 refusal = refusal.or(why);
             }

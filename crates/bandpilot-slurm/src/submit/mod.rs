@@ -7,7 +7,7 @@
 //! * [`options`] reads what the user wrote. A job that asks for no GPUs is not touched: Slurm gets the user's own words,
 //!   right or wrong. Of one that does, what bandpilot heeds becomes an [`ask::Ask`]; the rest is passed on.
 //! * [`plan`](mod@plan) chooses the GPUs, now or ahead of time, among the hosts that also have what else the job needs
-//!   ([`admit`]); [`array`] gives every task of an array a set of its own; [`stock`] values what Slurm itself would give.
+//!   ([`admit`]); [`array`](mod@array) gives every task of an array a set of its own; [`stock`] values what Slurm itself would give.
 //! * [`layout`] is where its parts go: one component for each set of GPU indexes.
 //! * [`render`] writes one submit with the hosts, GPUs, tasks, CPUs and memory of the layout, and what the user said
 //!   otherwise. The option lines of a script are made comments in the text that is handed over.
@@ -36,3 +36,7 @@ pub use array::plan_array;
 pub use plan::{Given, Planned, Start, admissions, plan};
 pub use refused::{Refused, RefusedKind};
 pub use submission::{Export, Passed, Reading, Submission, Untouched, Work, Written};
+
+#[cfg(test)]
+#[path = "../tests/property.rs"]
+mod property;
