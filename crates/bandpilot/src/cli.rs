@@ -7,11 +7,13 @@ mod request;
 mod seeds;
 mod slurm;
 mod slurm_trace;
+mod submit;
 
 use std::path::PathBuf;
 
 use bandpilot_core::Collective;
-use clap::{Args, Parser, Subcommand};
+use bandpilot_slurm::submit::options::{Own, Program, split_own};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub use conditions::Conditions;
@@ -22,6 +24,8 @@ pub use request::{Dispatch, Explain, Files};
 pub use seeds::Seeds;
 pub use slurm::{Slurm, SlurmConfig, SlurmDoctor, SlurmGranularity, SlurmState, SlurmVerify};
 pub use slurm_trace::{SlurmTrace, TenantColumn};
+pub use submit::Submit;
+use submit::{SBATCH_EXAMPLES, SRUN_EXAMPLES};
 
 const EXIT_CODES: &str = "Exit codes:
   0  done
@@ -122,6 +126,12 @@ pub enum Command {
     /// Ask a Slurm cluster
     #[command(subcommand)]
     Slurm(Slurm),
+    /// Plan a batch job's GPUs and submit it to Slurm: sbatch, with the GPUs chosen
+    #[command(after_help = SBATCH_EXAMPLES)]
+    Sbatch(Submit),
+    /// Plan a job's GPUs and run it on them under Slurm: srun, with the GPUs chosen
+    #[command(after_help = SRUN_EXAMPLES)]
+    Srun(Submit),
     /// Print a completion script for a shell
     #[command(after_help = "Example:
   bandpilot completions bash > ~/.local/share/bash-completion/completions/bandpilot")]
@@ -380,4 +390,33 @@ pub struct Fill {
     /// Seeds of the order of pods and nodes and of random placement: so many from 1 on, or a list such as 42-51 or 1,5,7-9
     #[arg(long, value_name = "N", default_value = "42-51", allow_hyphen_values = true)]
     pub seeds: Seeds,
+}
+
+/// The arguments with bandpilot's own options of `sbatch` and `srun` in front, and Slurm's behind `--`: they may stand
+/// among one another.
+pub fn sorted(args: Vec<String>) -> Vec<String> {
+    let at = args.iter().skip(1).position(|word| !word.starts_with('-')).map(|at| at + 1);
+    let Some((at, program)) = at.and_then(|at| Some((at, program(&args[at])?))) else {
+        return args;
+    };
+    let mut root = Cli::command();
+    root.build();
+    let Some(command) = root.find_subcommand(program.name()) else { return args };
+    let own: Vec<Own<'_>> = command
+        .get_arguments()
+        .filter_map(|arg| {
+            let takes_value = arg.get_action().takes_values();
+            Some(Own { name: arg.get_long()?, takes_value })
+        })
+        .collect();
+    let (own, rest) = split_own(program, &args[at + 1..], &own);
+    let mut sorted = args[..=at].to_vec();
+    sorted.extend(own);
+    sorted.push("--".to_owned());
+    sorted.extend(rest);
+    sorted
+}
+
+fn program(word: &str) -> Option<Program> {
+    [Program::Sbatch, Program::Srun].into_iter().find(|program| program.name() == word)
 }

@@ -1,6 +1,7 @@
 //! Exit codes, and the one kind of error that commands return.
 
-use std::process::ExitCode;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{ExitCode, ExitStatus};
 
 use bandpilot_readers::Diagnostic;
 use serde_json::{Value, json};
@@ -24,6 +25,8 @@ pub enum Code {
     Problems,
     /// 130: ended by Ctrl-C.
     Interrupted,
+    /// That of a program that was run for the user.
+    Theirs(u8),
 }
 
 impl Code {
@@ -37,7 +40,14 @@ impl Code {
             Self::Io => 5,
             Self::Problems => 6,
             Self::Interrupted => 130,
+            Self::Theirs(code) => code,
         }
+    }
+
+    /// That of a program that ended like this; 128 and the signal's number where one ended it, as shells have it.
+    pub fn theirs(status: ExitStatus) -> Self {
+        let code = status.code().or_else(|| Some(128 + status.signal()?));
+        Self::Theirs(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
     }
 
     /// The word for it in JSON.
@@ -51,6 +61,7 @@ impl Code {
             Self::Io => "io",
             Self::Problems => "problems",
             Self::Interrupted => "interrupted",
+            Self::Theirs(_) => "theirs",
         }
     }
 }

@@ -11,8 +11,10 @@ mod exit;
 mod io;
 mod output;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
+use bandpilot_slurm::submit::options::Program;
 use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -21,16 +23,22 @@ use exit::{Code, Failure};
 use output::{Done, emit};
 
 fn main() -> ExitCode {
-    match Cli::try_parse() {
+    // What is not UTF-8 is refused by clap, with its name.
+    let args = std::env::args_os().map(OsString::into_string).collect::<Result<Vec<_>, _>>();
+    let parsed = match args {
+        Ok(args) => Cli::try_parse_from(cli::sorted(args)),
+        Err(_) => Cli::try_parse(),
+    };
+    match parsed {
         Ok(cli) => {
             let json = cli.json;
-            emit(run(cli.command), json).into()
+            emit(run(cli.command, json), json).into()
         }
         Err(error) => usage(&error).into(),
     }
 }
 
-fn run(command: Command) -> Result<Done, Failure> {
+fn run(command: Command, json: bool) -> Result<Done, Failure> {
     match command {
         Command::Dispatch(args) => commands::dispatch::dispatch(&args),
         Command::Explain(args) => commands::explain::explain(&args),
@@ -49,6 +57,8 @@ fn run(command: Command) -> Result<Done, Failure> {
         Command::Slurm(Slurm::Doctor(args)) => commands::slurm::doctor(&args),
         Command::Slurm(Slurm::Verify(args)) => commands::slurm::verify::verify(&args),
         Command::Slurm(Slurm::Trace(args)) => commands::slurm::trace::trace(&args),
+        Command::Sbatch(args) => commands::submit::submit(Program::Sbatch, &args, json),
+        Command::Srun(args) => commands::submit::submit(Program::Srun, &args, json),
         Command::Completions(args) => Ok(commands::completions::completions(&args)),
         Command::Man(args) => commands::man::man(&args),
     }

@@ -2,6 +2,7 @@
 
 pub use bandpilot_core::counted;
 use std::io::{self, Write};
+use std::time::{Duration, UNIX_EPOCH};
 
 use bandpilot_readers::Diagnostic;
 use comfy_table::{ContentArrangement, Table, presets};
@@ -85,6 +86,12 @@ pub fn say(text: &str) {
     if !text.is_empty() {
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
+}
+
+/// A time in UTC, of seconds since 1970.
+pub fn time(s: i64) -> String {
+    let since = Duration::from_secs(u64::try_from(s).unwrap_or(0).min(1 << 37));
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + since).to_string()
 }
 
 /// A remark as JSON.

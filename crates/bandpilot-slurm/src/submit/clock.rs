@@ -124,13 +124,15 @@ impl Clock {
         }
     }
 
-    /// GPUs that a host counts as taken and no job is known to hold are free when all jobs of the host are over that could.
+    /// GPUs that a host counts as taken and no job is known to hold are free when all jobs of the host are over whose GPUs
+    /// are not told. If there is none, their job ended while Slurm was asked, for hosts are asked for before jobs.
     fn find_strays(&mut self, snapshot: &Snapshot) {
+        let unnamed = |stay: &&Stay| snapshot.job(stay.job).is_some_and(|job| job.unnamed_gpus > 0);
         for (at, host) in snapshot.hosts.iter().enumerate() {
             let held = self.stays[at].iter().fold(GpuMask::EMPTY, |all, s| all.union(s.gpus));
             let strays = host.gpus_in_use().without(held);
-            let until = self.stays[at].iter().map(|stay| stay.to).max().unwrap_or(i64::MAX);
-            self.strays[at] = (strays, until);
+            let until = self.stays[at].iter().filter(unnamed).map(|stay| stay.to).max();
+            self.strays[at] = (strays, until.unwrap_or(self.now + 1));
         }
     }
 
@@ -202,8 +204,8 @@ impl Clock {
             }
         }
         let known = self.stays[at].iter().any(|stay| !stay.claim);
-        // What is in use and of no job stays so.
-        let all_over = known && running == 0;
+        // What is in use and of no job is not free yet, and will be: see the GPUs of that kind.
+        let all_over = running == 0 && (known || from > self.now);
         let cpus_used =
             if all_over { 0 } else { u64::from(host.cpus_in_use).saturating_sub(ended_cpus) };
         let memory_used =
@@ -224,7 +226,8 @@ impl Clock {
 
     /// Times at which something is released, ascending, each once; what never is, is left out.
     pub fn moments(&self, reservations: &[Reservation]) -> Vec<i64> {
-        let stays = self.stays.iter().flatten().map(|stay| stay.to);
+        let strays = self.strays.iter().filter(|(gpus, _)| !gpus.is_empty()).map(|(_, to)| *to);
+        let stays = self.stays.iter().flatten().map(|stay| stay.to).chain(strays);
         let reserved = reservations.iter().flat_map(|r| [r.start_s, r.end_s]).flatten();
         let mut all: Vec<i64> = stays.chain(reserved).collect();
         all.retain(|time| *time > self.now && *time < i64::MAX);

@@ -21,14 +21,19 @@ fn what_jobs_hold_is_released_at_their_limits() {
 }
 
 #[test]
-fn what_nobody_is_known_to_hold_stays_taken() {
+fn what_nobody_is_known_to_hold_is_being_released() {
     let mut world = World::new(1);
-    world.host("h1").gpus[2].in_use = true;
-    assert_eq!(left(&world, 1_000_000, 2_000_000).0, "0-1,3-7");
-    // With jobs on the host it is theirs.
+    let host = world.host("h1");
+    host.gpus[2].in_use = true;
+    (host.cpus_in_use, host.memory_in_use_mib) = (32, 64_000);
+    assert_eq!(left(&world, 0, 10), ("0-1,3-7".into(), 0, 0, false));
+    assert_eq!(left(&world, 1, 10), ("0-7".into(), 32, 64_000, true));
+    assert_eq!(clock(&world).moments(&[]), [NOW + 1]);
+    // A job whose GPUs are not told may hold it.
     world.runs(1, "h1:0", Some(100));
-    assert_eq!(left(&world, 0, 10).0, "1,3-7");
-    assert_eq!(left(&world, 100, 110), ("0-7".into(), 32, 64_000, true));
+    world.snapshot.jobs[0].unnamed_gpus = 1;
+    assert_eq!(left(&world, 1, 10).0, "1,3-7");
+    assert_eq!(left(&world, 100, 110).0, "0-7");
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn positive(text: &str) -> Result<usize, String> {
     }
 }
 
-fn bandwidth(text: &str) -> Result<f64, String> {
+pub fn bandwidth(text: &str) -> Result<f64, String> {
     let value = text.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
     value.ok_or_else(|| "it is not a bandwidth; give GB/s, for example 100".to_owned())
 }

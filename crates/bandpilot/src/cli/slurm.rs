@@ -55,10 +55,10 @@ the checks is an error; warnings leave it at 0.")]
     Doctor(SlurmDoctor),
     /// Compare what jobs were given with what was planned for them
     #[command(after_help = "Examples:
-  bandpilot slurm verify --audit audit.jsonl
+  bandpilot slurm verify
   bandpilot slurm verify --audit audit.jsonl --job 12_3
-  bandpilot slurm verify --audit audit.jsonl --watch 5 --until-idle   # beside a stream of jobs
-  srun --ntasks-per-node=1 bandpilot slurm verify --here              # in a job: what the driver shows
+  bandpilot slurm verify --watch 5 --until-idle               # beside a stream of jobs
+  srun --ntasks-per-node=1 bandpilot slurm verify --here      # in a job: what the driver shows
 
 Slurm is asked once for all jobs of the audit that it has not told of yet; what it says is appended to the audit. The exit
 code is 0 if all jobs have what was planned or wait, 5 if Slurm does not answer, 6 if a job has something else, a GPU is in two
@@ -69,8 +69,8 @@ jobs, or a job is over and nobody can say what it had.")]
 /// `bandpilot slurm verify`
 #[derive(Debug, Args)]
 pub struct SlurmVerify {
-    /// The file of plans and facts
-    #[arg(long, value_name = "FILE", required_unless_present = "here")]
+    /// The file of plans and facts; without it that of `bandpilot sbatch`
+    #[arg(long, value_name = "FILE", env = "BANDPILOT_AUDIT", hide_env_values = true)]
     pub audit: Option<PathBuf>,
     /// Look at this job only: 12, or `12_3` for a task of an array
     #[arg(long, value_name = "ID", value_parser = job)]

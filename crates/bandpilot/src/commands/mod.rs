@@ -1,5 +1,6 @@
 //! One module a command: arguments to files and values, values to an [`Output`](crate::output::Output).
 
+pub mod audit;
 pub mod cluster;
 pub mod cluster_import;
 pub mod completions;
@@ -14,3 +15,4 @@ pub mod measure;
 mod parts;
 pub mod simulate;
 pub mod slurm;
+pub mod submit;

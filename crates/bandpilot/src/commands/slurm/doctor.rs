@@ -24,7 +24,8 @@ pub fn doctor(args: &SlurmDoctor) -> Result<Done, Failure> {
         Some(path) => Some(ground::cluster(path, &mut remarks)?),
         None => None,
     };
-    let asked = Asked { record: args.record.as_deref(), replay: args.replay.as_deref() };
+    let (record, replay) = (args.record.as_deref(), args.replay.as_deref());
+    let asked = Asked { record, replay, ..Asked::default() };
     let facts = asked.with(args.timeout_s, |runner, _| Ok(ask(runner)))?;
     let said = facts.folder().map(PathBuf::from).filter(|_| args.replay.is_none());
     let files = args.config.clone().or(said).map_or_else(Files::default, |folder| files(&folder));

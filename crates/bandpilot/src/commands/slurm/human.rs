@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::time::{Duration, UNIX_EPOCH};
 
 use bandpilot_core::GpuMask;
 use bandpilot_readers::hostlist;
 use bandpilot_slurm::{Host, Job, JobState, Observed, Snapshot};
 
-use crate::output::{counted, table, write_table};
+use crate::output::{counted, table, time, write_table};
 
 pub fn write(w: &mut dyn Write, observed: &Observed) -> io::Result<()> {
     let snapshot = &observed.snapshot;
@@ -32,11 +31,6 @@ pub fn write(w: &mut dyn Write, observed: &Observed) -> io::Result<()> {
         writeln!(w, "\nreservation {}: {names}, {when}, until {until}", reservation.name)?;
     }
     Ok(())
-}
-
-pub fn time(s: i64) -> String {
-    let since = Duration::from_secs(u64::try_from(s).unwrap_or(0).min(1 << 37));
-    humantime::format_rfc3339_seconds(UNIX_EPOCH + since).to_string()
 }
 
 /// Users choose names, and a terminal would obey control characters in them.

@@ -52,7 +52,8 @@ pub fn state(args: &SlurmState) -> Result<Done, Failure> {
 }
 
 fn observed(args: &SlurmState) -> Result<Observed, Failure> {
-    let asked = Asked { record: args.record.as_deref(), replay: args.replay.as_deref() };
+    let (record, replay) = (args.record.as_deref(), args.replay.as_deref());
+    let asked = Asked { record, replay, ..Asked::default() };
     asked.with(args.timeout_s, |runner, code| {
         observe(runner, Form::Any).map_err(|error| failure(error, code))
     })

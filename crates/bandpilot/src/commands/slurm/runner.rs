@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use bandpilot_manager::exchange::{Process, Recorder, Replay, Runner};
+use bandpilot_manager::exchange::{Patient, Process, Recorder, Replay, Runner};
 use bandpilot_readers::Diagnostic;
+use bandpilot_slurm::adapter::ask_again;
 
 use crate::exit::{Code, Failure};
 use crate::io::{read_text, replace};
@@ -16,6 +17,8 @@ pub struct Asked<'a> {
     pub record: Option<&'a Path>,
     /// `--replay`
     pub replay: Option<&'a Path>,
+    /// A slurmctld that is away is asked again, as long as a command may take.
+    pub patient: bool,
 }
 
 impl Asked<'_> {
@@ -35,7 +38,10 @@ impl Asked<'_> {
                 read.map_err(|reasons| Failure::all(Code::BadInput, &file, reasons))?;
             return ask(&mut replay, Code::BadInput);
         }
-        let mut process = Process { timeout: Duration::from_secs(timeout_s), ..Process::default() };
+        let timeout = Duration::from_secs(timeout_s);
+        let inner = Process { timeout, ..Process::default() };
+        let patience = if self.patient { timeout } else { Duration::ZERO };
+        let mut process = Patient { inner, patience, again: ask_again };
         let Some(path) = self.record else { return ask(&mut process, Code::Io) };
         let mut recording = Vec::new();
         let answer = Recorder::new(process, &mut recording)

@@ -112,7 +112,7 @@ struct Sampling {
 impl Output for Sampling {
     fn human(&self, w: &mut dyn Write) -> io::Result<()> {
         let Sample { at_s, running, waiting, .. } = &self.last;
-        let at = super::human::time(*at_s);
+        let at = crate::output::time(*at_s);
         writeln!(w, "{at}: {} running, {waiting} waiting", counted(*running, "job"))?;
         let failed = match self.failed {
             0 => String::new(),

@@ -267,7 +267,7 @@ impl Output for Shown {
         let (jobs, hours) = (self.history.jobs.len(), self.history.gpu_hours());
         let jobs = counted(jobs, "job");
         writeln!(w, "{}: {jobs} with GPUs, {hours:.1} GPU hours", self.source)?;
-        writeln!(w, "from {} to {}", super::human::time(first), super::human::time(end))?;
+        writeln!(w, "from {} to {}", crate::output::time(first), crate::output::time(end))?;
         if let Some(sampled) = self.sampled {
             let samples = counted(sampled.samples, "sample");
             writeln!(w, "{samples}, at most {} s apart", sampled.longest_gap_s)?;

@@ -10,9 +10,10 @@ use bandpilot_readers::{Diagnostic, Severity, placement};
 use bandpilot_slurm::host::{COMMAND, Device, Environment, devices, judge, usable};
 use serde_json::{Value, json};
 
+use super::read;
 use super::shown::clean;
-use super::{append, read};
 use crate::cli::SlurmVerify;
+use crate::commands::audit as audit_file;
 use crate::commands::ground::Remarks;
 use crate::commands::slurm::runner::Asked;
 use crate::exit::{Code, Failure};
@@ -35,7 +36,8 @@ pub fn here(args: &SlurmVerify) -> Result<Done, Failure> {
     let job = job().ok_or_else(|| outside("SLURM_JOB_ID"))?;
     let host = variable("SLURMD_NODENAME").ok_or_else(|| outside("SLURMD_NODENAME"))?;
     let goal = goal(audit.as_ref(), &job, &host)?;
-    let asked = Asked { record: args.record.as_deref(), replay: args.replay.as_deref() };
+    let (record, replay) = (args.record.as_deref(), args.replay.as_deref());
+    let asked = Asked { record, replay, ..Asked::default() };
     let (reply, at_s) =
         asked.with(args.timeout_s, |runner, code| driver(runner.run(&COMMAND), code))?;
     let environment = Environment {
@@ -67,7 +69,10 @@ pub fn here(args: &SlurmVerify) -> Result<Done, Failure> {
     let told = seen.as_ref().filter(|seen| seen.agrees.is_some() && args.replay.is_none());
     let mut appended = false;
     if let (Some(file), Some(seen), Some(plan)) = (&args.audit, told, &goal.plan) {
-        append(file, &[Entry { plan: plan.clone(), at_s, what: What::Fact(seen.clone()) }])?;
+        audit_file::write(
+            file,
+            &[Entry { plan: plan.clone(), at_s, what: What::Fact(seen.clone()) }],
+        )?;
         appended = true;
     }
     let bad = broken || seen.as_ref().is_some_and(|seen| seen.agrees == Some(false));

@@ -15,9 +15,10 @@ use bandpilot_slurm::verify::{Verified, verify as compare};
 
 use super::runner::Asked;
 use crate::cli::SlurmVerify;
+use crate::commands::audit as audit_file;
 use crate::commands::ground::Remarks;
 use crate::exit::{Code, Failure};
-use crate::io::{append_locked, read_text};
+use crate::io::read_text;
 use crate::output::{Done, say};
 use shown::Shown;
 
@@ -32,10 +33,7 @@ pub fn verify(args: &SlurmVerify) -> Result<Done, Failure> {
     if args.here {
         return here::here(args);
     }
-    let Some(file) = &args.audit else {
-        let help = "pass the file that bandpilot sbatch and srun write";
-        return Err(Failure::usage("--audit", "is missing", help));
-    };
+    let file = &audit_file::path(args.audit.as_deref())?;
     let (verified, at_s, mut remarks) = match args.watch {
         Some(pause_s) => watch(args, file, Duration::from_secs(pause_s))?,
         None => look(args, file)?,
@@ -52,7 +50,8 @@ pub fn verify(args: &SlurmVerify) -> Result<Done, Failure> {
 /// One look at all plans.
 fn look(args: &SlurmVerify, file: &Path) -> Result<(Verified, i64, Remarks), Failure> {
     let (audit, mut remarks) = read(file)?;
-    let asked = Asked { record: args.record.as_deref(), replay: args.replay.as_deref() };
+    let (record, replay) = (args.record.as_deref(), args.replay.as_deref());
+    let asked = Asked { record, replay, ..Asked::default() };
     let jobs = asked.with(args.timeout_s, |runner, code| {
         Jobs::ask(runner, None).map_err(|reasons| Failure { code, reasons })
     })?;
@@ -64,7 +63,7 @@ fn look(args: &SlurmVerify, file: &Path) -> Result<(Verified, i64, Remarks), Fai
         return Err(Failure::new(Code::BadInput, &file.display().to_string(), reason));
     }
     if args.replay.is_none() {
-        append(file, &verified.entries)?;
+        audit_file::write(file, &verified.entries)?;
     }
     Ok((verified, jobs.at_s, remarks))
 }
@@ -78,17 +77,6 @@ fn read(file: &Path) -> Result<(Audit, Remarks), Failure> {
     let read = audit::read(&text);
     let remarks = read.diagnostics.into_iter().map(|remark| (name.clone(), remark)).collect();
     Ok((read.value, remarks))
-}
-
-fn append(file: &Path, entries: &[Entry]) -> Result<(), Failure> {
-    if entries.is_empty() {
-        return Ok(());
-    }
-    append_locked(file, |existing| {
-        let text = audit::append(existing, entries)
-            .map_err(|reason| Failure::new(Code::BadInput, &file.display().to_string(), reason))?;
-        Ok((text, ()))
-    })
 }
 
 /// Looks again and again, and says what is new. A Slurm that does not answer is asked again, too.

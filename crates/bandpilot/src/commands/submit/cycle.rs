@@ -1,0 +1,204 @@
+//! Plan, submit, see; and where that was asked for, plan anew.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use bandpilot_manager::audit::{Entry, What, task_id};
+use bandpilot_manager::exchange::{Call, Runner};
+use bandpilot_manager::{Fact, Manager as _, ManagerError};
+use bandpilot_readers::Diagnostic;
+use bandpilot_slurm::Observed;
+use bandpilot_slurm::adapter::Slurm;
+use bandpilot_slurm::site::Site;
+use bandpilot_slurm::submit::plan::Given;
+use bandpilot_slurm::submit::{admit, plan, stock};
+
+use super::desk::{Decision, Desk, withdrawn};
+use super::show::{Explained, Shown, StockShown};
+use super::{manager_failure, now_s, undone};
+use crate::commands::audit;
+use crate::commands::ground::Remarks;
+use crate::exit::Failure;
+use crate::output::Done;
+
+const POLL: Duration = Duration::from_millis(250);
+
+/// A job in the queue.
+pub struct Placed {
+    pub job: String,
+    pub decision: Decision,
+    pub fact: Fact,
+}
+
+/// The whole of a batch job; for srun only what it would do.
+///
+/// # Errors
+/// If it cannot be planned, or Slurm refuses it or does not answer.
+pub fn run(
+    desk: &Desk<'_>,
+    runner: &mut dyn Runner,
+    decision: Decision,
+    (site, seen): (&Site, &Observed),
+    mut remarks: Remarks,
+) -> Result<Done, Failure> {
+    let explained = desk.args.explain.then(|| explain(desk, seen, site)).transpose()?;
+    let stock = match &desk.args.compare {
+        Some(_) => Some(compare(desk, runner, seen, site)?),
+        None => None,
+    };
+    let order = desk.order(&decision);
+    let calls = order.calls();
+    let (placed, decision) = if desk.args.dry_run {
+        (None, decision)
+    } else {
+        let path = audit::path(desk.args.audit.as_deref())?;
+        let mut placed = place(desk, runner, &path, decision, seen)?;
+        if let Some(seconds) = desk.args.replan {
+            placed = stay(desk, runner, &path, placed, Duration::from_secs(seconds))?;
+        }
+        (Some((placed.job, placed.fact)), placed.decision)
+    };
+    let shown = Shown::new(desk, &decision, placed, calls, explained, stock, &remarks);
+    if !desk.args.dry_run {
+        remarks.push(("bandpilot".to_owned(), Diagnostic::note("", shown.line())));
+    }
+    Ok(Done { remarks, ..Done::ok(shown) })
+}
+
+/// Hands a decision over; the audit has it before Slurm.
+///
+/// # Errors
+/// If the audit cannot be written, or Slurm refuses the job or does not answer.
+pub fn place(
+    desk: &Desk<'_>,
+    runner: &mut dyn Runner,
+    path: &Path,
+    decision: Decision,
+    seen: &Observed,
+) -> Result<Placed, Failure> {
+    audit::write(path, &desk.entries(&decision, now_s()))?;
+    let committed = Slurm::new(runner).commit(&desk.order(&decision), seen);
+    let each = |decision: &Decision, what: &dyn Fn(Option<u32>) -> What| -> Vec<Entry> {
+        let one = |index: Option<u32>| Entry {
+            plan: index.map_or_else(|| decision.id.clone(), |task| task_id(&decision.id, task)),
+            at_s: now_s(),
+            what: what(index),
+        };
+        decision.planned.iter().map(|(index, _)| one(*index)).collect()
+    };
+    let committed = match committed {
+        Ok(committed) => committed,
+        Err(error) => {
+            // Without an answer the job may be there all the same: the plan stays open.
+            if matches!(error, ManagerError::Refused(_)) {
+                let why = error.to_string();
+                audit::write(path, &each(&decision, &|_| What::Failed { why: why.clone() }))?;
+            }
+            return Err(manager_failure(error, desk.submission.program.name()));
+        }
+    };
+    let job = committed.job;
+    let named = |index: Option<u32>| match index {
+        Some(task) => format!("{job}_{task}"),
+        None => job.clone(),
+    };
+    audit::write(path, &each(&decision, &|index| What::Submitted { job: named(index) }))?;
+    let placed = Placed { job, decision, fact: committed.fact };
+    note_fact(path, desk, &placed)?;
+    Ok(placed)
+}
+
+/// Writes down what a job holds, once it holds anything.
+fn note_fact(path: &Path, desk: &Desk<'_>, placed: &Placed) -> Result<(), Failure> {
+    if !matches!(placed.fact, Fact::Runs { .. }) || desk.submission.ask.array.is_some() {
+        return Ok(());
+    }
+    let seen = desk.judged(&placed.decision, &placed.job, &placed.fact);
+    let Some(seen) = seen else { return Ok(()) };
+    let fact = Entry { plan: placed.decision.id.clone(), at_s: now_s(), what: What::Fact(seen) };
+    audit::write(path, &[fact])
+}
+
+/// Stays until the job runs or is over. Each time it has waited for so long and other GPUs would start it at once, it is
+/// taken back and submitted with these.
+///
+/// # Errors
+/// If Slurm does not answer or refuses it.
+fn stay(
+    desk: &Desk<'_>,
+    runner: &mut dyn Runner,
+    path: &Path,
+    mut placed: Placed,
+    patience: Duration,
+) -> Result<Placed, Failure> {
+    let program = desk.submission.program.name();
+    let mut since = Instant::now();
+    loop {
+        placed.fact = Slurm::new(runner)
+            .verify(&placed.job)
+            .map_err(|error| manager_failure(error, program))?;
+        if !matches!(placed.fact, Fact::Waits(_)) {
+            note_fact(path, desk, &placed)?;
+            return Ok(placed);
+        }
+        if since.elapsed() < patience {
+            std::thread::sleep(POLL);
+            continue;
+        }
+        since = Instant::now();
+        if let Some(next) = anew(desk, runner, path, &placed)? {
+            placed = next;
+        }
+    }
+}
+
+/// The job on other GPUs, if these would start it and it has not started yet.
+fn anew(
+    desk: &Desk<'_>,
+    runner: &mut dyn Runner,
+    path: &Path,
+    placed: &Placed,
+) -> Result<Option<Placed>, Failure> {
+    let Some((next, seen)) = desk.better(runner, &placed.decision, &placed.job)? else {
+        return Ok(None);
+    };
+    if !undone(runner, &placed.job, desk.submission.program.name())? {
+        return Ok(None);
+    }
+    let what = withdrawn(&placed.job, &next);
+    audit::write(path, &[Entry { plan: placed.decision.id.clone(), at_s: now_s(), what }])?;
+    place(desk, runner, path, next, &seen).map(Some)
+}
+
+fn explain(desk: &Desk<'_>, seen: &Observed, site: &Site) -> Result<Explained, Failure> {
+    desk.with_given(&seen.snapshot, site, "", |given: &Given<'_>| {
+        let all = plan::admissions(given, &desk.submission.ask).map_err(|r| desk.refusal(&r))?;
+        let hosts = all.iter().map(|(name, hosts)| (name.clone(), admit::by_reason(hosts)));
+        Ok(Explained { left_out: hosts.collect() })
+    })
+}
+
+/// What stock Slurm would choose for the words as the user wrote them.
+fn compare(
+    desk: &Desk<'_>,
+    runner: &mut dyn Runner,
+    seen: &Observed,
+    site: &Site,
+) -> Result<StockShown, Failure> {
+    let mut call: Call = desk.submission.untouched.clone();
+    call.argv.insert(1, "--test-only".to_owned());
+    let reply = runner.call(&call).map_err(|error| {
+        let reason = Diagnostic::error("", error.to_string());
+        super::silent(vec![("--compare".to_owned(), reason)])
+    })?;
+    let choice = match stock::read(&reply.stderr) {
+        Ok(choice) => choice,
+        Err(why) => return Ok(StockShown::Refused(why)),
+    };
+    desk.with_given(&seen.snapshot, site, "", |given: &Given<'_>| {
+        Ok(match stock::worth(given, &desk.submission.ask, &choice) {
+            Ok(worth) => StockShown::Worth(choice, worth),
+            Err(refused) => StockShown::Refused(refused.to_string()),
+        })
+    })
+}
