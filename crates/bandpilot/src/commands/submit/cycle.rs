@@ -21,7 +21,9 @@ use crate::commands::ground::Remarks;
 use crate::exit::Failure;
 use crate::output::Done;
 
-const POLL: Duration = Duration::from_millis(250);
+/// How often a job that waits is asked for: soon at first, then as Slurm can bear from many submitters.
+const POLL: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(100)..=Duration::from_secs(1);
 
 /// A job in the queue.
 pub struct Placed {
@@ -133,6 +135,7 @@ fn stay(
 ) -> Result<Placed, Failure> {
     let program = desk.submission.program.name();
     let mut since = Instant::now();
+    let mut poll = *POLL.start();
     loop {
         placed.fact = Slurm::new(runner)
             .verify(&placed.job)
@@ -142,7 +145,8 @@ fn stay(
             return Ok(placed);
         }
         if since.elapsed() < patience {
-            std::thread::sleep(POLL);
+            std::thread::sleep(poll.min(patience.saturating_sub(since.elapsed())));
+            poll = (poll * 2).min(*POLL.end());
             continue;
         }
         since = Instant::now();
