@@ -62,6 +62,9 @@ pub struct Submit {
     /// Message size to optimise for
     #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = bandpilot_core::parse_bytes)]
     pub bytes: u64,
+    /// The same number of GPUs on every host, so that the job is never a heterogeneous one
+    #[arg(long)]
+    pub uniform: bool,
     /// The low end of the effective bandwidth must reach this, GB/s
     #[arg(long, value_name = "GB/S", allow_negative_numbers = true, value_parser = bandwidth)]
     pub min_busbw: Option<f64>,

@@ -152,3 +152,38 @@ fn what_is_not_planned_goes_to_slurm_as_it_is() {
     let refused = site.bandpilot(&["sbatch", "--gpus=4", "nothing.sh"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(5), "{}", String::from_utf8_lossy(&refused.stderr));
 }
+
+#[test]
+fn a_submit_that_waits_ends_as_its_job_does() {
+    let test = "a_submit_that_waits_ends_as_its_job_does";
+    let Some(site) = uneven(test) else { return };
+    let words = ["sbatch", "-W", "-o", "/dev/null", "--gpus=2", "--timeout-s", "1"];
+    let job = ["--wrap", "sleep 2; exit 5"];
+    let output = site.bandpilot(&[&words[..], &job[..]].concat()).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!((said.as_str(), output.status.code()), ("Submitted batch job 3\n", Some(5)));
+    let parsable = site.bandpilot(&[&words[..], &["--parsable"], &job[..]].concat()).output();
+    assert_eq!(parsable.unwrap().stdout, b"4\n");
+    for job in ["3", "4"] {
+        let plan = site.known(job);
+        assert_eq!(plan.state, bandpilot_manager::audit::State::Verified, "{plan:?}");
+    }
+}
+
+#[test]
+fn a_script_that_would_start_on_a_part_of_an_uneven_set_is_told() {
+    let test = "a_script_that_would_start_on_a_part_of_an_uneven_set_is_told";
+    let Some(site) = uneven(test) else { return };
+    let said = |more: &[&str], wrap: &str| {
+        let words = [&["sbatch", "--dry-run", "--gpus=9"], more, &["--wrap", wrap]].concat();
+        let output = site.bandpilot(&words).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, plain) = said(&[], "srun ./train");
+    assert_eq!(code, Some(0));
+    assert!(plain.contains("2 components") && plain.contains("--uniform"), "{plain}");
+    assert!(!said(&[], "srun $BANDPILOT_SRUN ./train").1.contains("components"));
+    let (code, uniform) = said(&["--uniform", "--gpus=8"], "srun ./train");
+    assert_eq!(code, Some(0), "{uniform}");
+    assert!(!uniform.contains("components"), "{uniform}");
+}

@@ -11,10 +11,10 @@ use bandpilot_model::model::BandwidthModel;
 use bandpilot_readers::Diagnostic;
 use bandpilot_slurm::adapter::{Order, Parts};
 use bandpilot_slurm::site::Site;
-use bandpilot_slurm::submit::Submission;
 use bandpilot_slurm::submit::array::plan_array;
 use bandpilot_slurm::submit::plan::{Given, Planned, Start, plan};
 use bandpilot_slurm::submit::{Refused, RefusedKind};
+use bandpilot_slurm::submit::{Submission, Work};
 use bandpilot_slurm::{Host, Observed, Snapshot};
 
 use super::{hints, look, new_id};
@@ -76,6 +76,7 @@ impl<'a> Desk<'a> {
         let wishes = Request {
             min_busbw_gbytes_per_s: args.min_busbw,
             protect: args.protect,
+            uniform: args.uniform,
             bytes: args.bytes,
             ..Request::gpus(1)
         };
@@ -169,6 +170,26 @@ impl<'a> Desk<'a> {
             (program.to_owned(), Diagnostic::note("", format!("{hosts}: {why}")))
         }));
         failure
+    }
+
+    /// What the user has to know of a heterogeneous job: a plain `srun` in its script starts on the first component only.
+    pub fn warning(&self, decision: &Decision) -> Option<(String, Diagnostic)> {
+        let components = decision.first().layout.components.len();
+        let script = match &self.submission.work {
+            Work::Script { text, .. } => text,
+            Work::Wrap(command) => command,
+            Work::Command(_) => return None,
+        };
+        let knows =
+            ["BANDPILOT_", "het-group", "HET_GROUP"].iter().any(|word| script.contains(word));
+        if components < 2 || knows {
+            return None;
+        }
+        let message = format!(
+            "the set is uneven, so the job has {components} components, and srun in its script starts on the first only"
+        );
+        let help = "write 'srun $BANDPILOT_SRUN' in the script, or ask for as many GPUs on every host with --uniform";
+        Some(("bandpilot".to_owned(), Diagnostic::warning("", message).help(help)))
     }
 
     /// A decision in Slurm's words.

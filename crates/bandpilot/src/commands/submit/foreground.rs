@@ -1,6 +1,7 @@
-//! `srun`: the job ends with its command, and this program with it.
+//! `srun` and `sbatch --wait`: they end with the job, and this program with them.
 
-use std::process::{Child, Command, ExitStatus};
+use std::io::Write as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use bandpilot_manager::Manager as _;
@@ -19,7 +20,7 @@ use crate::output::{Done, say};
 
 const POLL: Duration = Duration::from_millis(250);
 
-/// How a run of srun ended.
+/// How it ended.
 enum End {
     /// By itself.
     Ended(ExitStatus),
@@ -27,10 +28,10 @@ enum End {
     Anew(Decision),
 }
 
-/// Plans, and runs the command in the foreground.
+/// Runs Slurm's command with this program's input and outputs, and ends as it does.
 ///
 /// # Errors
-/// If it cannot be planned, srun cannot be started or the audit cannot be written.
+/// If it cannot be started or the audit cannot be written.
 pub fn run(
     desk: &Desk<'_>,
     runner: &mut dyn Runner,
@@ -39,11 +40,15 @@ pub fn run(
     json: bool,
 ) -> Result<Done, Failure> {
     if json {
-        let help = "the output is that of the command; --dry-run --json shows the plan";
-        return Err(Failure::usage("--json", "srun has no result of its own", help));
+        let help = "the output is Slurm's; --dry-run --json shows the plan";
+        return Err(Failure::usage("--json", "there is no result but the job's own", help));
+    }
+    if desk.submission.ask.array.is_some() {
+        let help = "submit it without --wait, or with sbatch";
+        return Err(Failure::usage("--wait", "is not there for planned arrays", help));
     }
     let path = audit::path(desk.args.audit.as_deref())?;
-    // A signal to the group reaches srun, too, which ends the job; this program ends with it.
+    // A signal to the group reaches Slurm's command, too; this program ends with it.
     let interrupted = ctrlc::set_handler(|| {});
     if let Err(error) = interrupted {
         remarks.push(("bandpilot".to_owned(), Diagnostic::warning("", error.to_string())));
@@ -54,8 +59,11 @@ pub fn run(
         lines.push(format!("bandpilot: note: {}", super::show::plan_line(&decision)));
         say(&lines.join("\n"));
         audit::write(&path, &desk.entries(&decision, now_s()))?;
-        let call = desk.order(&decision).calls().swap_remove(0);
-        let mut child = start(&call)?;
+        let mut call = desk.order(&decision).calls().swap_remove(0);
+        if !desk.submission.parsable {
+            call.argv.retain(|word| word != "--parsable");
+        }
+        let mut child = start(&call, desk.submission.quiet)?;
         match attend(desk, runner, &path, &mut child, &decision)? {
             End::Ended(status) => {
                 return Ok(Done { code: Code::theirs(status), ..Done::ok(Nothing) });
@@ -65,20 +73,31 @@ pub fn run(
     }
 }
 
-fn start(call: &Call) -> Result<Child, Failure> {
+fn start(call: &Call, quiet: bool) -> Result<Child, Failure> {
     let mut command = Command::new(&call.argv[0]);
     command.args(&call.argv[1..]);
+    if !call.stdin.is_empty() {
+        command.stdin(Stdio::piped());
+    }
+    if quiet && call.argv[0] == "sbatch" {
+        command.stdout(Stdio::null());
+    }
     for name in &call.without {
         command.env_remove(name);
     }
     command.envs(call.env.iter().map(|(key, value)| (key, value)));
-    command.spawn().map_err(|error| {
+    let mut child = command.spawn().map_err(|error| {
         let reason = Diagnostic::error("", format!("failed to start it: {error}"));
-        Failure::new(Code::Io, &call.argv[0], reason.help("check that srun works on this machine"))
-    })
+        Failure::new(Code::Io, &call.argv[0], reason.help("check that it works on this machine"))
+    })?;
+    if let Some(mut pipe) = child.stdin.take() {
+        // It may end without reading all of it.
+        let _ = pipe.write_all(call.stdin.as_bytes());
+    }
+    Ok(child)
 }
 
-/// Waits for srun. Meanwhile the audit is told its job and what that was given, and where that was asked for it is
+/// Waits for it. Meanwhile the audit is told its job and what that was given, and where that was asked for it is
 /// planned anew.
 fn attend(
     desk: &Desk<'_>,
@@ -87,8 +106,9 @@ fn attend(
     child: &mut Child,
     decision: &Decision,
 ) -> Result<End, Failure> {
+    let program = desk.submission.program.name();
     let wait = |error: std::io::Error| {
-        Failure::new(Code::Io, "srun", Diagnostic::error("", format!("failed to wait: {error}")))
+        Failure::new(Code::Io, program, Diagnostic::error("", format!("failed to wait: {error}")))
     };
     let note = |what: What| {
         audit::write(path, &[Entry { plan: decision.id.clone(), at_s: now_s(), what }])
@@ -99,7 +119,7 @@ fn attend(
     let mut settled = false;
     loop {
         let ended = child.try_wait().map_err(wait)?;
-        // While srun runs, a Slurm that does not answer is no reason to give it up.
+        // While it runs, a Slurm that does not answer is no reason to give it up.
         if job.is_none()
             && let Ok(found) = Slurm::new(runner).jobs_of(&decision.id)
             && let Some(id) = found.into_iter().next()
@@ -116,7 +136,7 @@ fn attend(
         }
         if let Some(status) = ended {
             if job.is_none() {
-                note(What::Failed { why: format!("srun ended with {status}") })?;
+                note(What::Failed { why: format!("{program} ended with {status}") })?;
             }
             return Ok(End::Ended(status));
         }
@@ -124,7 +144,7 @@ fn attend(
         if let Some(id) = job.as_ref().filter(|_| late && !settled) {
             since = Instant::now();
             if let Some((next, _)) = desk.better(runner, decision, id)?
-                && undone(runner, id, "srun")?
+                && undone(runner, id, program)?
             {
                 // It says that its job was cancelled.
                 child.wait().map_err(wait)?;

@@ -68,11 +68,12 @@ pub fn submit(program: Program, args: &Submit, json: bool) -> Result<Done, Failu
             return passed_on::run(&desk.submission.untouched, NAMED, args, json);
         }
         let (decision, site, seen) = decide(&desk, runner, site, seen)?;
-        match program {
-            Program::Srun if !args.dry_run => {
-                foreground::run(&desk, runner, decision, remarks, json)
-            }
-            _ => cycle::run(&desk, runner, decision, (&site, &seen), remarks),
+        remarks.extend(desk.warning(&decision));
+        let stays = program == Program::Srun || desk.submission.waits;
+        if stays && !args.dry_run {
+            foreground::run(&desk, runner, decision, remarks, json)
+        } else {
+            cycle::run(&desk, runner, decision, (&site, &seen), remarks)
         }
     })
 }
