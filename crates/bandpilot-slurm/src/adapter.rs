@@ -17,6 +17,8 @@ const AWAY: [&str; 3] = [
 ];
 /// A submit whose answer is lost is tried so often. Slurm's commands wait some seconds themselves each time.
 const TRIES: usize = 5;
+/// So many tasks of an array are given their GPUs by one run of scontrol, some seconds.
+const TASKS_AT_ONCE: usize = 500;
 
 /// True if a command that changes nothing got no answer because slurmctld was away.
 pub fn ask_again(call: &Call, reply: &Reply) -> bool {
@@ -67,16 +69,22 @@ impl Order {
             Parts::Job(layout) => vec![render(&self.submission, layout, &self.hints)],
             Parts::Array { id, tasks } => {
                 let mut calls = vec![self.array(id, tasks)];
-                for (index, layout) in tasks {
-                    let mut call = array_update(&self.submission, 0, *index, layout);
-                    for word in &mut call.argv {
-                        *word = word.replace("JobId=0_", "JobId=JOB_");
-                    }
-                    calls.push(call);
-                }
+                calls.extend(self.updates("JOB", tasks));
                 calls
             }
         }
+    }
+
+    /// All tasks of an array get their GPUs through few runs of scontrol, which reads many commands.
+    fn updates(&self, job: &str, tasks: &[(u32, Layout)]) -> Vec<Call> {
+        let line = |(index, layout): &(u32, Layout)| {
+            array_update(&self.submission, job, *index, layout) + "\n"
+        };
+        let call = |some: &[(u32, Layout)]| Call {
+            stdin: some.iter().map(line).collect(),
+            ..Call::of(&["scontrol"])
+        };
+        tasks.chunks(TASKS_AT_ONCE).map(call).collect()
     }
 
     fn array(&self, id: &str, tasks: &[(u32, Layout)]) -> Call {
@@ -158,9 +166,7 @@ impl<'r> Slurm<'r> {
         job: &str,
         tasks: &[(u32, Layout)],
     ) -> Result<(), ManagerError> {
-        let id: u32 = job.parse().map_err(|_| silent(&["sbatch"], "printed no job id"))?;
-        for (index, layout) in tasks {
-            let call = array_update(&order.submission, id, *index, layout);
+        for call in order.updates(job, tasks) {
             let refused = match self.runner.call(&call) {
                 Ok(reply) if reply.code == Some(0) => continue,
                 Ok(reply) => said(&reply),
@@ -168,7 +174,7 @@ impl<'r> Slurm<'r> {
             };
             self.must(&["scancel", job])?;
             let message = format!(
-                "task {index} was not given its GPUs, so array {job} was cancelled: {refused}"
+                "not all tasks were given their GPUs, so array {job} was cancelled: {refused}"
             );
             return Err(ManagerError::Refused(message));
         }

@@ -13,6 +13,7 @@ use bandpilot_manager::exchange::Runner;
 use bandpilot_readers::Diagnostic;
 
 use crate::observe::Asking;
+use crate::submit::render::FAR_S;
 use crate::text::{self, Details};
 use crate::{ArrayTasks, Host, Job, JobState, Remark};
 
@@ -169,6 +170,16 @@ impl Jobs {
             let named = plan_of_comment(&one.comment);
             let task = if let Id::Task(_, task) = id { Some(task) } else { None };
             named.is_some_and(|named| !means(named, plan, task))
+        })
+    }
+
+    /// True if the job is one of an array that waits for the far time of its submit: it has not been given its GPUs yet.
+    pub fn is_stranded(&self, job: &str) -> bool {
+        let Some(id) = id(job) else { return false };
+        let mut parts = self.jobs.iter().filter(|one| belongs(&one.job, id));
+        parts.any(|one| {
+            let without = one.job.request.tres_per_host.is_empty();
+            one.job.array.is_some() && without && one.job.start_s.is_some_and(|s| s >= FAR_S)
         })
     }
 

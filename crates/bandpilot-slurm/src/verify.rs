@@ -28,6 +28,8 @@ pub enum Verdict {
     Unread,
     /// Its submitter is at it.
     BeingSubmitted,
+    /// It waits without GPUs, for ever: its submitter did not come to giving this task of an array its own.
+    Stranded,
     /// Its submitter did not come to submitting it.
     NotSubmitted,
     /// Its submitter took it back.
@@ -80,6 +82,7 @@ impl Verdict {
             Self::NeverRan => "over, never had GPUs",
             Self::Unseen => "over, never seen running",
             Self::Unread => "not readable",
+            Self::Stranded => "never given its GPUs",
             Self::BeingSubmitted => "being submitted",
             Self::NotSubmitted => "planned, not submitted",
             Self::Withdrawn => "withdrawn",
@@ -95,7 +98,7 @@ impl Verdict {
 
     /// True if the audit does not show that the plan was kept, although it should.
     pub const fn bad(self) -> bool {
-        matches!(self, Self::Differs | Self::Unseen | Self::Unread)
+        matches!(self, Self::Differs | Self::Unseen | Self::Unread | Self::Stranded)
     }
 }
 
@@ -157,6 +160,13 @@ fn look(known: &Known, job: &str, jobs: &Jobs, verified: &mut Verified) -> Row {
     let other = jobs.is_of_another_plan(job, &known.id);
     let fact = if other { Fact::Unknown } else { jobs.fact(job) };
     let why = match &fact {
+        Fact::Waits(_) if jobs.is_stranded(job) && jobs.at_s < known.at_s + SUBMIT_S => {
+            return Row { verdict: Verdict::BeingSubmitted, ..row };
+        }
+        Fact::Waits(_) if jobs.is_stranded(job) => {
+            let why = format!("its submitter was ended: scancel {job}, and submit it anew");
+            return Row { verdict: Verdict::Stranded, why, ..row };
+        }
         Fact::Waits(reason) => return Row { verdict: Verdict::Waits, why: reason.clone(), ..row },
         Fact::Unknown if !other && !jobs.whole => return Row { verdict: Verdict::Unread, ..row },
         _ => String::new(),

@@ -185,6 +185,11 @@ fn an_uneven_set_is_one_world() {
     assert_eq!(last, [format!("9 {ranks} job")]);
 }
 
+/// scontrol reads its commands.
+fn update(slurm: &SlurmCluster, words: &str) {
+    run(slurm, &Call { stdin: format!("{words}\n"), ..Call::of(&["scontrol"]) });
+}
+
 #[test]
 fn tasks_of_an_array_get_their_own_gpus() {
     let test = "tasks_of_an_array_get_their_own_gpus";
@@ -199,7 +204,7 @@ fn tasks_of_an_array_get_their_own_gpus() {
     let sets = [("h1", "0,3"), ("h2", "6-7"), ("h1", "1-2"), ("h2", "4-5")];
     for (index, (host, gpus)) in (0..).zip(sets) {
         let task = of(&format!("p4.{index}"), &[host, "h3"], gpus);
-        run(&slurm, &array_update(&batch, job, index, &task));
+        update(&slurm, &array_update(&batch, &job.to_string(), index, &task));
     }
     let state = |index: u32| show(&slurm, &format!("{job}_{index}"));
     // Two at a time.
@@ -212,7 +217,7 @@ fn tasks_of_an_array_get_their_own_gpus() {
             "NumNodes=2 NumCPUs=8 NumTasks=4 CPUs/Task=2",
             "MinMemoryNode=1G",
             "TimeLimit=00:04:00",
-            "Comment=sweep bandpilot:p4.0",
+            "Comment=sweep bandpilot:p4",
             "ArrayTaskThrottle=2",
         ],
     );
@@ -230,7 +235,7 @@ fn tasks_of_an_array_get_their_own_gpus() {
     let batch = submission(Program::Sbatch, &later, &[], body);
     let one = layout("p5", &[(&["h2"], "4", 1)]);
     let job = submit(&slurm, &render_array(&batch, &one, &[]));
-    run(&slurm, &array_update(&batch, job, 7, &one));
+    update(&slurm, &array_update(&batch, &job.to_string(), 7, &one));
     let shown = show(&slurm, &format!("{job}_7"));
     assert_holds(&shown, &["StartTime=2098-02-03T04:05:06", "TresPerNode=gres:gpu:g4:1"]);
 }

@@ -25,6 +25,8 @@ use super::{Export, Submission, Work};
 
 /// When an array begins whose tasks have no GPUs yet.
 const FAR: &str = "2099-01-01";
+/// A little before that, whatever the time zone, seconds since 1970.
+pub(crate) const FAR_S: i64 = 4_070_000_000;
 /// Longest list of ranks, in bytes: the system starts no program with a longer variable than 128 KiB.
 const LONGEST_RANKS: usize = 120_000;
 
@@ -109,19 +111,17 @@ pub fn render_array(submission: &Submission, layout: &Layout, hints: &[(String, 
     finish(submission, argv, env)
 }
 
-/// The call that gives one task of an array its hosts and GPUs, and lets it begin when the user wants it to. It must be
-/// made once for a task. The layout has one component, of the shape that the array was submitted with; its plan's id
-/// becomes that of the task.
-pub fn array_update(submission: &Submission, job: u32, index: u32, layout: &Layout) -> Call {
-    let mut argv = vec!["scontrol".to_owned(), "update".to_owned(), format!("JobId={job}_{index}")];
-    argv.push(format!("Comment={}", comment(submission, layout)));
+/// The words for scontrol that give one task of an array its hosts and GPUs, and let it begin when the user wants it to.
+/// They must be given once for a task. The layout has one component, of the shape that the array was submitted with.
+pub fn array_update(submission: &Submission, job: &str, index: u32, layout: &Layout) -> String {
+    let mut words = vec![format!("update JobId={job}_{index}")];
     if let Some(component) = layout.components.first() {
-        argv.push(format!("ReqNodeList={}", component.hosts.join(",")));
-        argv.push(format!("Gres={}", gres(submission, component)));
+        words.push(format!("ReqNodeList={}", component.hosts.join(",")));
+        words.push(format!("Gres={}", gres(submission, component)));
     }
     let begin = submission.ask.begin.as_str();
-    argv.push(format!("StartTime={}", if begin.is_empty() { "now" } else { begin }));
-    Call { argv, ..Call::default() }
+    words.push(format!("StartTime={}", if begin.is_empty() { "now" } else { begin }));
+    words.join(" ")
 }
 
 /// Options of the user.

@@ -156,17 +156,9 @@ fn an_array_is_submitted_without_gpus_and_its_tasks_get_them_once() {
          --begin=2099-01-01 --array=0-9:3%2 -N 2 -n 4 --ntasks-per-node=2 -c 4"
     );
     assert_eq!(value(&call, "BANDPILOT_RANKS"), None);
-    let call = array_update(&batch, 7, 3, &layout(vec![component(&["h3", "h4"], "1-2", 2)]));
+    let task = layout(vec![component(&["h3", "h4"], "1-2", 2)]);
     assert_eq!(
-        call.argv,
-        [
-            "scontrol",
-            "update",
-            "JobId=7_3",
-            "Comment=c bandpilot:p1",
-            "ReqNodeList=h3,h4",
-            "Gres=gpu:g1:1,gpu:g2:1,shard:1",
-            "StartTime=now+1hour"
-        ]
+        array_update(&batch, "7", 3, &task),
+        "update JobId=7_3 ReqNodeList=h3,h4 Gres=gpu:g1:1,gpu:g2:1,shard:1 StartTime=now+1hour"
     );
 }

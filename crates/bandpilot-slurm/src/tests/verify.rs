@@ -98,6 +98,23 @@ fn every_plan_gets_its_verdict_and_only_open_ones_are_asked_for() {
 }
 
 #[test]
+fn a_task_that_was_never_given_its_gpus_is_named() {
+    let audit = audit_of(&[("a", "0", Some("3_1"))]);
+    let at = |at_s| {
+        let mut seen = jobs(&[(3, "PENDING", "", "")], at_s);
+        let job = &mut seen.jobs[0].job;
+        job.array = Some(crate::ArrayTasks { job: 3, tasks: "0-4".to_owned() });
+        job.start_s = Some(4_070_908_800);
+        job.request.tres_per_host.clear();
+        verify(&audit, &seen, None)
+    };
+    assert_eq!(at(101).rows[0].verdict, Verdict::BeingSubmitted);
+    let late = at(101 + SUBMIT_S);
+    assert_eq!(late.rows[0].verdict, Verdict::Stranded);
+    assert!(late.bad() && late.rows[0].why.contains("scancel 3_1"), "{late:?}");
+}
+
+#[test]
 fn a_submitter_has_a_while() {
     let audit = audit_of(&[("a", "0", None)]);
     let at = |at_s| verify(&audit, &jobs(&[], at_s), None).rows[0].verdict;

@@ -72,7 +72,9 @@ impl<'a> Desk<'a> {
         let models = Models::read(&args.model, &cluster, remarks)?;
         let model = models.of(args.op, "--op", remarks);
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let user = set("USER").or_else(|| set("LOGNAME")).unwrap_or_default();
+        // Neither is there in cron jobs and containers.
+        let number = || rustix::process::getuid().as_raw().to_string();
+        let user = set("USER").or_else(|| set("LOGNAME")).unwrap_or_else(number);
         let wishes = Request {
             min_busbw_gbytes_per_s: args.min_busbw,
             protect: args.protect,
