@@ -103,7 +103,7 @@ pub struct Submission {
     pub parsable: bool,
     /// True if the user wants no id (`--quiet`), which sbatch prints in any case: it is not told.
     pub quiet: bool,
-    /// True if sbatch itself waits for the end of the job (`--wait`, `SBATCH_WAIT`): its call takes as long.
+    /// True if the user waits for the end of the job (`--wait`, `SBATCH_WAIT`), which is not left to sbatch.
     pub waits: bool,
     /// Names of the environment variables of the submitter.
     pub variables: BTreeSet<String>,

@@ -175,7 +175,7 @@ impl Reader {
         let job_name = self.text(Key::JobName);
         let superseded = self.superseded(env);
         let gpu_bind = self.is_said("gpu-bind");
-        let waits = self.program == Program::Sbatch && self.is_said("wait");
+        let waits = self.sources.of(Key::Wait).is_some();
         let written = Written {
             constraint: self.text(Key::Constraint),
             time: self.text(Key::Time),

@@ -9,19 +9,21 @@ use bandpilot_manager::{Fact, Manager as _, ManagerError};
 use bandpilot_readers::Diagnostic;
 use bandpilot_slurm::Observed;
 use bandpilot_slurm::adapter::Slurm;
+use bandpilot_slurm::fact::Jobs;
 use bandpilot_slurm::site::Site;
 use bandpilot_slurm::submit::plan::Given;
 use bandpilot_slurm::submit::{admit, plan, stock};
 
 use super::desk::{Decision, Desk, withdrawn};
 use super::show::{Explained, Shown, StockShown};
-use super::{manager_failure, now_s, undone};
+use super::{manager_failure, now_s, silent, undone};
 use crate::commands::audit;
 use crate::commands::ground::Remarks;
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::output::Done;
 
 const POLL: Duration = Duration::from_millis(250);
+const LONGEST_POLL: Duration = Duration::from_secs(10);
 
 /// A job in the queue.
 pub struct Placed {
@@ -48,6 +50,7 @@ pub fn run(
     };
     let order = desk.order(&decision);
     let calls = order.calls();
+    let mut code = Code::Ok;
     let (placed, decision) = if desk.args.dry_run {
         (None, decision)
     } else {
@@ -56,13 +59,16 @@ pub fn run(
         if let Some(seconds) = desk.args.replan {
             placed = stay(desk, runner, &path, placed, Duration::from_secs(seconds))?;
         }
+        if desk.submission.waits {
+            code = outlast(desk, runner, &path, &mut placed)?;
+        }
         (Some((placed.job, placed.fact)), placed.decision)
     };
     let shown = Shown::new(desk, &decision, placed, calls, explained, stock, &remarks);
     if !desk.args.dry_run {
         remarks.push(("bandpilot".to_owned(), Diagnostic::note("", shown.line())));
     }
-    Ok(Done { remarks, ..Done::ok(shown) })
+    Ok(Done { remarks, code, ..Done::ok(shown) })
 }
 
 /// Hands a decision over; the audit has it before Slurm.
@@ -152,6 +158,33 @@ fn stay(
     }
 }
 
+/// Stays until the job is over; its exit code. It is asked for less and less often.
+///
+/// # Errors
+/// If Slurm does not answer.
+fn outlast(
+    desk: &Desk<'_>,
+    runner: &mut dyn Runner,
+    path: &Path,
+    placed: &mut Placed,
+) -> Result<Code, Failure> {
+    let mut pause = POLL;
+    let mut noted = matches!(placed.fact, Fact::Runs { .. });
+    loop {
+        let jobs = Jobs::ask(runner, Some(&placed.job)).map_err(silent)?;
+        placed.fact = jobs.fact(&placed.job);
+        if !noted && matches!(placed.fact, Fact::Runs { .. }) {
+            note_fact(path, desk, placed)?;
+            noted = true;
+        }
+        if let Some(code) = jobs.exit_code(&placed.job) {
+            return Ok(if code == 0 { Code::Ok } else { Code::Theirs(code) });
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(LONGEST_POLL);
+    }
+}
+
 /// The job on other GPUs, if these would start it and it has not started yet.
 fn anew(
     desk: &Desk<'_>,
@@ -189,7 +222,7 @@ fn compare(
     call.argv.insert(1, "--test-only".to_owned());
     let reply = runner.call(&call).map_err(|error| {
         let reason = Diagnostic::error("", error.to_string());
-        super::silent(vec![("--compare".to_owned(), reason)])
+        silent(vec![("--compare".to_owned(), reason)])
     })?;
     let choice = match stock::read(&reply.stderr) {
         Ok(choice) => choice,

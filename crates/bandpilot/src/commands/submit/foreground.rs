@@ -123,8 +123,9 @@ fn attend(
         let late = patience.is_some_and(|patience| since.elapsed() >= patience);
         if let Some(id) = job.as_ref().filter(|_| late && !settled) {
             since = Instant::now();
-            if let Some((next, _)) = desk.better(runner, decision, id)?
-                && undone(runner, id, "srun")?
+            // Nor is it one here: srun would go on without anybody who waits for it.
+            if let Ok(Some((next, _))) = desk.better(runner, decision, id)
+                && undone(runner, id, "srun").unwrap_or(false)
             {
                 // It says that its job was cancelled.
                 child.wait().map_err(wait)?;

@@ -34,6 +34,7 @@ pub enum StockShown {
 pub struct Shown {
     id: String,
     parsable: bool,
+    quiet: bool,
     dry_run: bool,
     planned: Vec<(Option<u32>, Planned)>,
     placed: Option<(String, Fact)>,
@@ -58,6 +59,7 @@ impl Shown {
         Self {
             id: decision.id.clone(),
             parsable: desk.submission.parsable,
+            quiet: desk.submission.quiet,
             dry_run: desk.args.dry_run,
             planned: decision.planned.clone(),
             placed,
@@ -72,21 +74,26 @@ impl Shown {
 
     /// The plan in a line.
     pub fn line(&self) -> String {
-        let runs = self.placed.as_ref().is_some_and(|(_, fact)| matches!(fact, Fact::Runs { .. }));
-        let line = lines(&self.planned);
-        if runs { line.replace("starts now", "runs") } else { line }
+        let now = match self.placed.as_ref().map(|(_, fact)| fact) {
+            Some(Fact::Runs { .. }) => Some("runs"),
+            Some(Fact::Over { .. }) => Some("is over"),
+            _ => None,
+        };
+        lines(&self.planned, now)
     }
 }
 
 /// The plan in a line.
 pub fn plan_line(decision: &Decision) -> String {
-    lines(&decision.planned)
+    lines(&decision.planned, None)
 }
 
-fn lines(planned: &[(Option<u32>, Planned)]) -> String {
+/// `now`: what has become of it; else when it starts.
+fn lines(planned: &[(Option<u32>, Planned)], now: Option<&str>) -> String {
     let (index, first) = &planned[0];
     let mut line = format!("{}, {}", gpus(&first.layout), bandwidth(&first.answer));
-    line = format!("{line}, {}", start(&first.start));
+    let now = now.map_or_else(|| start(&first.start), ToOwned::to_owned);
+    line = format!("{line}, {now}");
     if index.is_some() {
         let now = planned.iter().filter(|(_, task)| task.start == Start::Now).count();
         line = format!("{} tasks, {now} of them start now; the first: {line}", planned.len());
@@ -138,6 +145,7 @@ impl Output for Shown {
     fn human(&self, w: &mut dyn Write) -> io::Result<()> {
         match &self.placed {
             Some((job, _)) if self.parsable => writeln!(w, "{job}")?,
+            Some(_) if self.quiet => {}
             Some((job, _)) => writeln!(w, "Submitted batch job {job}")?,
             None => writeln!(w, "plan        {}", self.line())?,
         }
