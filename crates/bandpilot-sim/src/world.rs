@@ -20,6 +20,9 @@ use crate::workload::Workload;
 /// Instants in a row at which nothing happens to jobs although none runs and none arrives any more.
 const MAX_IDLE_INSTANTS: usize = 10_000;
 
+/// Steps of one job, from one change of its rate to the next, whose rounded times are allowed for.
+const MOST_STEPS: f64 = 100.0;
+
 /// Hosts that fail in a row without a job that finishes: then none ever will, or not within any time that matters.
 const MAX_FAULTS_IN_A_ROW: u64 = 300_000;
 
@@ -400,8 +403,14 @@ impl World<'_> {
         let asked: f64 = (0..self.truth.len()).filter(done).map(work).sum();
         let asked = asked + self.totals.lost_gpu_s;
         let delivered = self.totals.work_gpu_s;
-        // Whole seconds are exact; what is allowed for is the rounding of sums of fractions.
-        if (delivered - asked).abs() > 1e-9 * asked.max(1.0) {
+        // Whole seconds are exact; what is allowed for is the rounding of sums of fractions, and of times: those of a trace may
+        // be seconds since 1970, of which a step of a job is known to 0.2 us only.
+        let gpus: f64 = (0..self.truth.len())
+            .filter(done)
+            .map(|at| self.workload.shape(JobId(at as u32)).size_gpus())
+            .sum();
+        let of_times = f64::EPSILON * self.now_s.abs() * gpus * MOST_STEPS;
+        if (delivered - asked).abs() > 1e-9 * asked.max(1.0) + of_times {
             return Err(Broken::Work { delivered, asked });
         }
         Ok(Outcome { truth: self.truth, totals: self.totals })

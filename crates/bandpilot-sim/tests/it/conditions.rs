@@ -265,3 +265,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn times_may_count_from_anywhere() {
+    let cluster = h100(4);
+    // Short jobs: little work, of which the rounding of times is much.
+    let near =
+        read("submit_s,duration_s,gpus,comm_share\n0,1.3,12,0.3\n0.1,1.7,16,0.3\n0.3,1.1,4,0.3\n");
+    let mut far = near.clone();
+    // Seconds since 1970, as accounts have them.
+    far.jobs.iter_mut().for_each(|job| job.submit_s += 1.8e9);
+    let run = |trace: &Trace| {
+        let options = Options::default();
+        play(&cluster, trace, "easy/bandpilot", &options, 1).unwrap().1
+    };
+    let (near, far) = (run(&near), run(&far));
+    assert!((near.avg_jct_s - far.avg_jct_s).abs() < 1e-3, "{near:?} {far:?}");
+}

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::json_reference::compare;
 use crate::slurm::CLUSTER;
-use crate::{bandpilot, folder_with};
+use crate::{bandpilot, folder_with, run};
 
 /// A cluster of two hosts with a folder of files for it.
 struct Site {
@@ -78,6 +78,7 @@ fn every_key_of_the_json_is_documented() {
     values.push(site.json("sbatch --dry-run --gpus=4"));
     values.push(site.json("sbatch --dry-run --array=0-9 --gpus=2 -t 5"));
     values.push(site.json("sbatch --gpus=16"));
+    values.push(site.json("sbatch --dry-run --gpus=1"));
     let waits = &values[5];
     assert_eq!(waits["after_jobs"], json!([job.parse::<u32>().unwrap()]));
     assert_eq!(waits["state"]["state"], "waits");
@@ -101,6 +102,16 @@ fn wait_ends_with_the_job_and_has_its_exit_code() {
     let audit = fs::read_to_string(site.path().join("audit.jsonl")).unwrap();
     assert!(!audit.contains("\"failed\""), "{audit}");
     assert!(site.slurm.must(&["squeue", "-h"]).is_empty());
+}
+
+#[test]
+fn an_array_is_not_planned_anew() {
+    let folder = folder_with(&[("c.toml", CLUSTER)]);
+    let words = "sbatch --cluster c.toml --replan 5 --array=0-3 --gpus=2 --wrap true";
+    let words: Vec<&str> = words.split(' ').collect();
+    let (code, out, err) = run(folder.path(), &words);
+    assert_eq!((code, out.as_str()), (2, ""));
+    assert!(err.starts_with("--replan: error: an array is not planned anew"), "{err}");
 }
 
 #[test]

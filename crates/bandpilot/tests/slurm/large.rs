@@ -11,7 +11,8 @@ fn three_hundred_jobs_on_sixty_four_hosts_have_what_was_planned() {
     let test = "three_hundred_jobs_on_sixty_four_hosts_have_what_was_planned";
     let Some(site) = Site::start(test, &Setup::new(64, 8)) else { return };
     for job in 0..JOBS {
-        let gpus = format!("--gpus={}", if job % 30 == 0 { 12 } else { 1 + usize::from(job % 4 == 1) });
+        let gpus =
+            format!("--gpus={}", if job % 30 == 0 { 12 } else { 1 + usize::from(job % 4 == 1) });
         site.sbatch(&[&gpus, "-t", "1:00:00", "--wrap", "sleep 1000"]);
     }
     site.slurm.eventually("all run", || {

@@ -22,7 +22,10 @@ use crate::commands::ground::Remarks;
 use crate::exit::{Code, Failure};
 use crate::output::Done;
 
-const POLL: Duration = Duration::from_millis(250);
+/// How often a job that waits is asked for: soon at first, then as Slurm can bear from many submitters.
+const POLL: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(100)..=Duration::from_secs(1);
+/// So rarely at last for one whose end is waited for.
 const LONGEST_POLL: Duration = Duration::from_secs(10);
 
 /// A job in the queue.
@@ -139,6 +142,7 @@ fn stay(
 ) -> Result<Placed, Failure> {
     let program = desk.submission.program.name();
     let mut since = Instant::now();
+    let mut poll = *POLL.start();
     loop {
         placed.fact = Slurm::new(runner)
             .verify(&placed.job)
@@ -148,7 +152,8 @@ fn stay(
             return Ok(placed);
         }
         if since.elapsed() < patience {
-            std::thread::sleep(POLL);
+            std::thread::sleep(poll.min(patience.saturating_sub(since.elapsed())));
+            poll = (poll * 2).min(*POLL.end());
             continue;
         }
         since = Instant::now();
@@ -168,7 +173,7 @@ fn outlast(
     path: &Path,
     placed: &mut Placed,
 ) -> Result<Code, Failure> {
-    let mut pause = POLL;
+    let mut pause = *POLL.start();
     let mut noted = matches!(placed.fact, Fact::Runs { .. });
     loop {
         let jobs = Jobs::ask(runner, Some(&placed.job)).map_err(silent)?;

@@ -59,6 +59,11 @@ pub fn submit(program: Program, args: &Submit, json: bool) -> Result<Done, Failu
         }
         Reading::Planned(submission) => *submission,
     };
+    if args.replan.is_some() && submission.ask.array.is_some() {
+        // Some tasks may run while others wait: it cannot be taken back as a whole.
+        let help = "leave it out; tasks that cannot start wait for their GPUs";
+        return Err(Failure::usage("--replan", "an array is not planned anew", help));
+    }
     remarks.extend(submission.remarks.iter().cloned());
     let desk = Desk::new(args, submission, &mut remarks)?;
     let asked = Asked { record: args.record.as_deref(), patient: true, ..Asked::default() };
