@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes every reader, one after the other, from real files and the examples of the documentation.
+# Fuzzes every reader, one after the other, from real files, recordings of Slurm, fuzz/seeds and the examples of the
+# documentation.
 #
 #   scripts/fuzz.sh SECONDS DATA [TARGET...]
 #
@@ -8,7 +9,7 @@
 set -euo pipefail
 
 if [ $# -lt 2 ]; then
-    sed -n '2,7s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi
 seconds=$1
@@ -32,6 +33,20 @@ seed() {
     done
 }
 
+# answers TARGET: each answer of Slurm in the recordings is a file. The key stdout is the last one of its line.
+answers() {
+    local target=$1 file line text number=0
+    for file in crates/*/tests/recordings/*.jsonl docs/examples/*.recording; do
+        while IFS= read -r line; do
+            case $line in *'"stdout":"'*'"}') ;; *) continue ;; esac
+            text=${line##*\"stdout\":\"}
+            number=$((number + 1))
+            text=${text%\"\}}
+            printf '%b' "${text//\\\"/\\x22}" >"$corpus/$target/answer-$number"
+        done <"$file"
+    done
+}
+
 for target in "${targets[@]}"; do
     mkdir -p "$corpus/$target"
     for file in docs/examples/* docs/examples/*/* crates/bandpilot-dispatch/tests/cases/*; do
@@ -52,6 +67,12 @@ for target in "${targets[@]}"; do
     done
     for file in crates/bandpilot/tests/recordings/*.audit.jsonl; do
         [ "$target" != audit_file ] || seed audit_file "$file"
+    done
+    case $target in
+    slurm_text | slurm_json | slurm_sacct) answers "$target" ;;
+    esac
+    for file in fuzz/seeds/"$target"/*; do
+        seed "$target" "$file"
     done
     echo "== $target"
     log=$corpus/log

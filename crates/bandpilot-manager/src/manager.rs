@@ -44,6 +44,8 @@ pub struct Committed<J> {
     pub job: J,
     /// What the manager says of it.
     pub fact: Fact,
+    /// What else it said to the user; may be empty.
+    pub said: String,
 }
 
 /// What became of an undo.

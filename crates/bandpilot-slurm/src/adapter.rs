@@ -120,20 +120,22 @@ impl<'r> Slurm<'r> {
         Self { runner }
     }
 
-    /// Submits, and gives the id. If the answer is lost the queue is searched before it is tried again: the job is
+    /// Submits; the id, and what else there was to say. If the answer is lost the queue is searched before it is tried again: the job is
     /// never there twice.
-    fn submit(&mut self, call: &Call, plan: &str) -> Result<String, ManagerError> {
+    fn submit(&mut self, call: &Call, plan: &str) -> Result<(String, String), ManagerError> {
         let mut lost = String::new();
         for _ in 0..TRIES {
             lost = match self.runner.call(call) {
-                Ok(reply) if reply.code == Some(0) => return id_of(&reply.stdout),
+                Ok(reply) if reply.code == Some(0) => {
+                    return Ok((id_of(&reply.stdout)?, reply.stderr));
+                }
                 Ok(reply) if is_away(&reply) => said(&reply),
                 Ok(reply) => return Err(ManagerError::Refused(said(&reply))),
                 Err(error @ RunError::TimedOut(_)) => error.to_string(),
                 Err(error) => return Err(silent(&call.argv[..1], &error.to_string())),
             };
             if let Some(job) = self.jobs_of(plan)?.into_iter().next() {
-                return Ok(job);
+                return Ok((job, lost));
             }
         }
         Err(silent(&call.argv[..1], &lost))
@@ -204,19 +206,19 @@ impl Manager for Slurm<'_> {
         for (_, plan) in order.parts.plans() {
             stands(plan, &on.snapshot)?;
         }
-        let job = match &order.parts {
+        let (job, said) = match &order.parts {
             Parts::Job(layout) => {
                 let call = render(&order.submission, layout, &order.hints);
                 self.submit(&call, &layout.plan.id)?
             }
             Parts::Array { id, tasks } => {
-                let job = self.submit(&order.array(id, tasks), id)?;
+                let (job, said) = self.submit(&order.array(id, tasks), id)?;
                 self.place_tasks(order, &job, tasks)?;
-                job
+                (job, said)
             }
         };
         let fact = self.verify(&job)?;
-        Ok(Committed { job, fact })
+        Ok(Committed { job, fact, said })
     }
 
     fn verify(&mut self, job: &String) -> Result<Fact, ManagerError> {
@@ -259,8 +261,12 @@ fn id_of(stdout: &str) -> Result<String, ManagerError> {
 
 /// What a command complained about.
 fn said(reply: &Reply) -> String {
-    let lines: Vec<&str> =
-        reply.stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let lines: Vec<&str> = reply
+        .stderr
+        .lines()
+        .map(|line| line.trim().trim_start_matches("sbatch: error: "))
+        .filter(|line| !line.is_empty())
+        .collect();
     match reply.code {
         _ if !lines.is_empty() => lines.join("; "),
         Some(code) => format!("ended with {code} and said nothing"),

@@ -140,6 +140,23 @@ impl Jobs {
         Ok(jobs)
     }
 
+    /// The exit code of a job with all its components and tasks, once nothing of it is in the queue: the greatest, and 1 for what a
+    /// signal ended, as `sbatch --wait` has it. `None` while it is not over.
+    pub fn exit_code(&self, job: &str) -> Option<u8> {
+        let id = id(job)?;
+        let mut parts = self.jobs.iter().filter(|one| belongs(&one.job, id)).peekable();
+        // Slurm has forgotten it.
+        let mut code = u8::from(parts.peek().is_none());
+        for one in parts {
+            code = match (one.job.state, one.exit) {
+                (JobState::Finished, (own, 0)) => code.max(own),
+                (JobState::Finished, _) => code.max(1),
+                _ => return None,
+            };
+        }
+        Some(code)
+    }
+
     /// What a job was given: `12` with all components, `12_3`, or `12+1`.
     pub fn fact(&self, job: &str) -> Fact {
         let Some(id) = id(job) else { return Fact::Unknown };

@@ -1,8 +1,9 @@
 //! The only place that reads and writes files.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use bandpilot_readers::Diagnostic;
 use flate2::read::MultiGzDecoder;
@@ -11,6 +12,9 @@ use crate::exit::{Code, Failure};
 
 /// Largest file that is read.
 const MAX_BYTES: u64 = 1 << 30;
+
+/// So long a file that another program has locked is waited for.
+const LONGEST_LOCK: Duration = Duration::from_secs(20);
 
 /// First bytes of gzip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -118,13 +122,30 @@ pub fn append_locked<T>(
         .open(path)
         .map_err(|error| io_failure(&error))?;
     // Released when the file is closed, also if the process dies.
-    file.lock().map_err(|error| io_failure(&error))?;
+    lock(&file).map_err(|error| io_failure(&error))?;
     let existing = read_limited(&mut file).map_err(|error| io_failure(&error))?;
     let (text, value) = change(&existing)?;
     if !text.is_empty() {
         append_all(&mut file, &text).map_err(|error| io_failure(&error))?;
     }
     Ok(value)
+}
+
+/// Locks a file; others hold it for moments only.
+fn lock(file: &File) -> io::Result<()> {
+    let end = Instant::now() + LONGEST_LOCK;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() >= end => {
+                let message =
+                    format!("another program has held it for {} s", LONGEST_LOCK.as_secs());
+                return Err(io::Error::new(io::ErrorKind::WouldBlock, message));
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(10)),
+        }
+    }
 }
 
 /// Replaces a file as a whole: whoever reads it sees the old text or the new one.

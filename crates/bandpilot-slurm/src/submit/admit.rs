@@ -190,7 +190,8 @@ impl<'a> Gate<'a> {
                 if end <= from {
                     return Some(format!("reservation {name} is over"));
                 }
-                if end < to && end < i64::MAX {
+                // Slurm starts a job without a limit in a reservation that ends.
+                if end < to && end < i64::MAX && self.limit.is_some() {
                     let over = "is over before the job's limit ends";
                     return Some(format!("reservation {name} {over}"));
                 }

@@ -3,6 +3,8 @@
 //! A job starts now if some set of free GPUs meets it; sets that nobody waits for come first. Else it is planned ahead:
 //! the earliest time at which the job fits is taken, as limits tell, and the best set of what is free by then.
 
+use std::collections::BTreeMap;
+
 use bandpilot_core::Request;
 use bandpilot_dispatch::{Answer, Impossible};
 use bandpilot_model::Predictor;
@@ -13,9 +15,9 @@ use super::clock::{self, Clock};
 use super::ground::{Candidate, Ground};
 use super::layout::Layout;
 use super::parts::layout;
-use super::refused::Refused;
-use crate::Snapshot;
+use super::refused::{Refused, RefusedKind};
 use crate::site::Site;
+use crate::{Host, Snapshot};
 
 /// A plan ahead is given up after so many times at which there are GPUs but no set meets its limits.
 const MOST_REFUSALS: usize = 8;
@@ -64,11 +66,48 @@ pub struct Planned {
     pub remarks: Vec<String>,
 }
 
-/// Plans a job.
+/// Plans a job. Where there is no set on the hosts that take jobs, hosts that are drained or down are waited for.
 ///
 /// # Errors
 /// If it can never be met, with what would be possible and why hosts were left out.
 pub fn plan(given: &Given<'_>, ask: &Ask) -> Result<Planned, Refused> {
+    let refused = match plan_on_open_hosts(given, ask) {
+        Err(refused) if refused.kind == RefusedKind::Impossible => refused,
+        settled => return settled,
+    };
+    let mut opened = given.snapshot.clone();
+    let closed: BTreeMap<String, String> = opened.hosts.iter_mut().filter_map(open).collect();
+    let again = Given { snapshot: &opened, ..*given };
+    let wished = matches!(refused.constraint.as_str(), "min-busbw" | "protect" | "spare-hosts");
+    if closed.is_empty() || wished {
+        return Err(refused);
+    }
+    let Ok(mut planned) = plan_on_open_hosts(&again, ask) else { return Err(refused) };
+    for (host, _) in &planned.layout.plan.gpus {
+        if let Some(why) = closed.get(host) {
+            planned.remarks.push(format!("waits for {host}, which takes no jobs now ({why})"));
+        }
+    }
+    let jobs = match planned.start {
+        Start::After { jobs, .. } => jobs,
+        Start::Now => Vec::new(),
+    };
+    planned.start = Start::After { jobs, at_s: None };
+    Ok(planned)
+}
+
+/// Makes a host one that takes jobs; its name and what keeps jobs off it, if anything does.
+fn open(host: &mut Host) -> Option<(String, String)> {
+    let mut why = host.closed_by()?.to_lowercase();
+    if !host.reason.is_empty() {
+        why = format!("{why}: {}", host.reason);
+    }
+    "IDLE".clone_into(&mut host.state);
+    host.flags.clear();
+    Some((host.name.clone(), why))
+}
+
+fn plan_on_open_hosts(given: &Given<'_>, ask: &Ask) -> Result<Planned, Refused> {
     let clock = Clock::new(given.snapshot, given.site);
     let ground = Ground::new(given, ask, &clock)?;
     let (candidate, when) = earliest(&ground)?;

@@ -83,7 +83,7 @@ pub fn render(submission: &Submission, layout: &Layout, hints: &[(String, String
         if !submission.ask.begin.is_empty() {
             argv.push(format!("--begin={}", submission.ask.begin));
         }
-        argv.extend(shape(component));
+        argv.extend(shape(submission, layout, component));
         argv.extend(["-w".to_owned(), component.hosts.join(",")]);
         argv.extend(resources(component));
         argv.push(format!("--gres={}", gres(submission, component)));
@@ -104,7 +104,7 @@ pub fn render_array(submission: &Submission, layout: &Layout, hints: &[(String, 
         argv.push(format!("--array={}", array.written));
     }
     if let Some(component) = layout.components.first() {
-        argv.extend(shape(component));
+        argv.extend(shape(submission, layout, component));
         argv.extend(resources(component));
         argv.extend(bind(submission));
     }
@@ -177,8 +177,14 @@ fn comment(submission: &Submission, layout: &Layout) -> String {
     if submission.comment.is_empty() { mark } else { format!("{} {mark}", submission.comment) }
 }
 
-fn shape(component: &Component) -> Vec<String> {
+fn shape(submission: &Submission, layout: &Layout, component: &Component) -> Vec<String> {
     let (hosts, tasks) = (component.hosts.len(), component.tasks_per_host);
+    let ask = &submission.ask;
+    let said = ask.tasks.is_some() || ask.tasks_per_host.is_some() || ask.tasks_per_gpu.is_some();
+    if !said && tasks == 1 && layout.components.len() == 1 {
+        // Slurm's own default: tools take the variables of a job that was told its tasks for more.
+        return vec!["-N".to_owned(), hosts.to_string()];
+    }
     vec![
         "-N".to_owned(),
         hosts.to_string(),
@@ -204,10 +210,14 @@ fn gres(submission: &Submission, component: &Component) -> String {
     all.collect::<Vec<String>>().join(",")
 }
 
-/// What `--gpus-per-task` means to Slurm beside the number.
+/// What `--gpus-per-task` and `--ntasks-per-gpu` mean to Slurm beside the number.
 fn bind(submission: &Submission) -> Option<String> {
-    let per_task = submission.gpus_per_task.filter(|_| !submission.written.gpu_bind)?;
-    Some(format!("--gpu-bind=per_task:{per_task}"))
+    if submission.written.gpu_bind {
+        return None;
+    }
+    let per_task = submission.gpus_per_task.map(|gpus| format!("per_task:{gpus}"));
+    let per_gpu = || submission.ask.tasks_per_gpu.map(|tasks| format!("single:{tasks}"));
+    per_task.or_else(per_gpu).map(|how| format!("--gpu-bind={how}"))
 }
 
 /// Variables that every job gets.

@@ -103,7 +103,7 @@ pub struct Submission {
     pub parsable: bool,
     /// True if the user wants no id (`--quiet`), which sbatch prints in any case: it is not told.
     pub quiet: bool,
-    /// True if sbatch itself waits for the end of the job (`--wait`, `SBATCH_WAIT`): its call takes as long.
+    /// True if the user waits for the end of the job (`--wait`, `SBATCH_WAIT`), which is not left to sbatch.
     pub waits: bool,
     /// Names of the environment variables of the submitter.
     pub variables: BTreeSet<String>,
@@ -124,6 +124,12 @@ pub struct Written {
     pub time: String,
     /// `--gpu-bind` was said, by option or variable.
     pub gpu_bind: bool,
+}
+
+impl Default for Work {
+    fn default() -> Self {
+        Self::Command(Vec::new())
+    }
 }
 
 impl Submission {

@@ -90,9 +90,32 @@ fn components_are_one_job() {
     let over =
         part(7, "COMPLETED", "h1", "gpu:g0:1", "") + &part(8, "NODE_FAIL", "h2", "gpu:g2:1", "");
     assert_eq!(shown(&read(&over).fact("7")), "NODE_FAIL h1:0 h2:0");
+    assert_eq!(read(&over).exit_code("7"), Some(0));
     let half = part(7, "COMPLETED", "h1", "gpu:g0:1", "")
         + &part(8, "RUNNING", "h2", "gpu:g2:1", "gpu:g2:1(IDX:0)");
     assert_eq!(shown(&read(&half).fact("7")), "runs h1:0 h2:0 +0");
+}
+
+#[test]
+fn the_exit_code_is_that_of_the_worst_part() {
+    let task = |id: &str, index, state, exit: &str| {
+        let text = job(id, state, "h1", "", &[]);
+        let more = format!(" ArrayJobId=5 ArrayTaskId={index} ExitCode={exit} JobName");
+        text.replace(" JobName", &more)
+    };
+    let (done, worse) = (task("6", 1, "COMPLETED", "0:0"), task("5", 2, "FAILED", "3:0"));
+    let killed = task("7", 3, "CANCELLED", "0:15");
+    let cases = [
+        (done.clone(), Some(0)),
+        (done.clone() + &worse, Some(3)),
+        (done.clone() + &killed, Some(1)),
+        (done.clone() + &worse + &task("7", 3, "RUNNING", "0:0"), None),
+        (done + &task("7", 3, "COMPLETING", "0:0"), None),
+        (String::new(), Some(1)),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(read(&text).exit_code("5"), expected, "{text}");
+    }
 }
 
 #[test]

@@ -93,6 +93,8 @@ fn every_spelling_of_a_value_is_read() {
     assert!(sbatch("-vQG4").quiet && !sbatch("-vG4").quiet);
     assert_eq!(passed(&srun("-QG4 x", "")), "-Q");
     assert!(sbatch("-G4 -W").waits && sbatch_with("-G4", "SBATCH_WAIT=1", "").waits);
+    assert_eq!(passed(&sbatch("-G4 --wait -H")), "-H");
+    assert_eq!(sbatch_with("-G4", "SBATCH_WAIT=1", "").superseded, ["SBATCH_WAIT"]);
     assert!(!srun("-G4 -W 3 x", "").waits && !sbatch("-G4").waits);
     assert_eq!(sbatch("-G4 --tasks-per-node=2").ask.tasks_per_host, Some(2));
 }

@@ -233,18 +233,37 @@ fn what_never_fits_is_refused_with_the_hosts() {
     world.host("h1").flags.push("DRAIN".into());
     world.host("h1").reason = "fan".into();
     world.host("h2").gpus.iter_mut().for_each(|gpu| gpu.kind = None);
-    let refusal = world.plan(&total(9)).unwrap_err();
+    let refusal = world.plan(&total(17)).unwrap_err();
     assert_eq!(refusal.hosts[0], ("h1".into(), "drained: fan".into()));
     assert!(refusal.hosts[1].1.contains("bandpilot slurm config"), "{refusal:?}");
     assert_eq!(
         refusal.message,
-        "9 GPUs were asked for, but only 8 are on hosts that the job can use"
+        "17 GPUs were asked for, but only 8 are on hosts that the job can use"
     );
     let named = Ask { gpu_model: Some("g3".into()), ..total(1) };
     assert_eq!(world.plan(&named).unwrap_err().kind, RefusedKind::NamesGpus);
     let model = Ask { gpu_model: Some("a100".into()), ..total(1) };
     assert_eq!(world.plan(&model).unwrap_err().constraint, "gpu-model");
     assert!(world.plan(&Ask { gpu_model: Some("h100".into()), ..total(1) }).is_ok());
+}
+
+#[test]
+fn hosts_that_take_no_jobs_are_waited_for_where_nothing_else_will_do() {
+    let mut world = World::new(2);
+    let host = world.host("h1");
+    host.flags.push("DRAIN".into());
+    host.reason = "fan".into();
+    let open = world.plan(&total(8)).unwrap();
+    assert_eq!((shown(&open).as_str(), open.start), ("h2:0-7", Start::Now));
+    let both = world.plan(&total(12)).unwrap();
+    assert_eq!((both.layout.plan.gpus.len(), both.start), (2, after(&[], None)));
+    assert_eq!(both.remarks, ["waits for h1, which takes no jobs now (drain: fan)"]);
+    // No reason to wait is that what is free is too slow.
+    world.wishes.min_busbw_gbytes_per_s = Some(1e6);
+    assert_eq!(world.plan(&total(8)).unwrap_err().constraint, "min-busbw");
+    world.wishes.min_busbw_gbytes_per_s = None;
+    world.runs(7, "h2:0-7", Some(50));
+    assert_eq!(world.plan(&total(12)).unwrap().start, after(&[7], None));
 }
 
 #[test]

@@ -116,7 +116,9 @@ fn is_sound(world: &World, ask: &Ask, planned: &Planned) {
             let host = world.snapshot.host(name).unwrap();
             let kinds: Vec<_> = part.gpus.iter().map(|gpu| host.gpus[gpu].kind.clone()).collect();
             assert_eq!(kinds, part.kinds.iter().cloned().map(Some).collect::<Vec<_>>());
-            assert!(!host.flags.contains(&"DRAIN".to_owned()));
+            let closed = host.flags.contains(&"DRAIN".to_owned());
+            assert!(!closed || planned.remarks.iter().any(|said| said.contains(name.as_str())));
+            assert!(!closed || matches!(planned.start, Start::After { at_s: None, .. }));
             let cpus = part.tasks_per_host * part.cpus_per_task.unwrap_or(1);
             assert!(cpus <= host.cpus as usize);
             assert!(part.memory_mib_per_host.unwrap_or(0) <= host.memory_mib);

@@ -37,6 +37,8 @@ pub struct Details {
     pub state: String,
     /// Its comment.
     pub comment: String,
+    /// With what it ended, and the signal that ended it (0: none); both are 0 before.
+    pub exit: (u8, u8),
     /// GPUs by type over all its hosts; they stay when the job is over and its indexes are gone.
     pub in_all: Vec<gres::Entry>,
 }
@@ -57,8 +59,15 @@ pub fn details(text: &str) -> Parsed<Vec<Details>> {
             Vec::new()
         });
         let (state, comment) = (record.text("JobState"), record.text("Comment"));
-        Some(Details { job, state, comment, in_all })
+        let exit = exit(&record.text("ExitCode"));
+        Some(Details { job, state, comment, exit, in_all })
     })
+}
+
+/// `3:0`; what is not of this form counts as no end.
+fn exit(text: &str) -> (u8, u8) {
+    let number = |text: &str| text.parse().unwrap_or(0);
+    text.split_once(':').map_or((0, 0), |(code, signal)| (number(code), number(signal)))
 }
 
 /// Reservations of `scontrol show reservation`.

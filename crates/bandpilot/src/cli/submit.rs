@@ -53,7 +53,7 @@ pub struct Submit {
     /// Say what stock Slurm would give the same job: asks `sbatch --test-only` for the hosts
     #[arg(long, value_name = "WHAT", value_parser = ["stock"])]
     pub compare: Option<String>,
-    /// Stay until the job runs; where it waits for so long and other GPUs would start it, it is cancelled, planned anew and submitted again
+    /// Stay until the job runs; where it waits for so long and other GPUs would start it, it is cancelled, planned anew and submitted again; not for arrays
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub replan: Option<u64>,
     /// Collective to optimise for

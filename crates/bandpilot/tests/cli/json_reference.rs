@@ -16,7 +16,7 @@ use crate::slurm_verify::{AUDIT, RECORDING as VERIFY, driver, here};
 use crate::{docs_folder, folder_with, repository, run};
 
 /// Objects whose keys are data, and what the pages call those keys.
-const BY_NAME: [(&str, &str); 13] = [
+const BY_NAME: [(&str, &str); 14] = [
     ("states", "STATE"),
     ("jobs[].gpus", "HOST"),
     ("placement", "HOST"),
@@ -27,6 +27,7 @@ const BY_NAME: [(&str, &str); 13] = [
     ("spares", "HOST"),
     ("launch.environment", "HOST"),
     ("launch.torchrun", "HOST"),
+    ("commands[].environment", "VARIABLE"),
     ("modes", "MODE"),
     ("modes.MODE", "POLICY"),
     ("cross_validation.groups", "GROUP"),
@@ -80,7 +81,7 @@ fn documented(page: &str, section: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn compare(page: &str, section: &str, values: &[Value]) {
+pub fn compare(page: &str, section: &str, values: &[Value]) {
     let mut keys = Keys::new();
     for value in values {
         collect(value, "", &mut keys);

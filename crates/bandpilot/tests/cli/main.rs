@@ -14,6 +14,7 @@ mod measure;
 mod output;
 mod parallel;
 mod requests;
+mod sbatch;
 mod simulate;
 mod simulate_kept;
 mod slurm;

@@ -7,7 +7,8 @@
 //! From the first block with `$BANDPILOT_DATA` in it on, a page is skipped where the data is missing.
 //!
 //! A page with the line `<!-- run on a Slurm cluster of 4 hosts -->` has such a cluster of its own, with 8 GPUs on each host;
-//! Slurm's commands may stand in it, too. Without Slurm it is skipped.
+//! Slurm's commands may stand in it, too. Before each command the jobs that are about to start or to end have done so, so that
+//! job ids and plans are the same on every run. Without Slurm it is skipped.
 //!
 //! `BANDPILOT_UPDATE_DOCS=1 cargo test -p bandpilot transcripts` writes what the commands print now
 //! into the pages. (`trycmd` was looked at: it neither shares one folder of files between pages nor
@@ -101,6 +102,19 @@ struct Stage {
 }
 
 impl Stage {
+    /// Waits until no job is about to start or on its way out.
+    fn settle(&self) {
+        let Some(slurm) = &self.slurm else { return };
+        slurm.eventually("no job is in between", || {
+            let jobs = slurm.must(&["squeue", "-h", "-o", "%T %r"]);
+            let still = |line: &str| {
+                let (state, reason) = line.split_once(' ').unwrap_or((line, ""));
+                state == "RUNNING" || state == "PENDING" && !["None", "BeginTime"].contains(&reason)
+            };
+            jobs.lines().all(still)
+        });
+    }
+
     /// Runs a command; what it prints. The exit code is kept.
     fn execute(&mut self, command: &str) -> String {
         let words: Vec<String> =
@@ -211,6 +225,7 @@ fn check(path: &Path, update: bool) -> (String, usize) {
             stage.data = found.canonicalize().unwrap().display().to_string();
         }
         for (at, step) in block.iter().enumerate() {
+            stage.settle();
             let printed = stage.execute(&step.command);
             run += 1;
             let actual: Vec<&str> = printed.lines().map(str::trim_end).collect();
@@ -240,6 +255,15 @@ fn check(path: &Path, update: bool) -> (String, usize) {
 
 #[test]
 fn every_console_block_prints_what_the_page_says() {
+    check_pages(false);
+}
+
+#[test]
+fn every_console_block_on_slurm_prints_what_the_page_says() {
+    check_pages(true);
+}
+
+fn check_pages(on_slurm: bool) {
     let update = std::env::var_os("BANDPILOT_UPDATE_DOCS").is_some();
     let mut found: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"]
         .map(|name| repository().join(name))
@@ -247,6 +271,10 @@ fn every_console_block_prints_what_the_page_says() {
     pages(&repository().join("docs"), &mut found);
     found.sort();
     let mut differences = String::new();
+    found.retain(|page| {
+        let text = fs::read_to_string(page).unwrap();
+        text.lines().any(|line| slurm_hosts(line).is_some()) == on_slurm
+    });
     for page in &found {
         let (differs, run) = check(page, update);
         differences.push_str(&differs);

@@ -198,11 +198,20 @@ fn a_plan_heeds_cores_drained_hosts_reservations_and_whole_hosts() {
     assert!(!planned.contains("h2:") && !planned.contains("h3:"), "{planned}");
     assert_eq!(site.verify().0, Some(0));
 
-    let words = [&["sbatch", "-w", "h2", "--gpus=2"], &LONG[..]].concat();
-    let refused = site.bandpilot(&words).output().unwrap();
+    // A host that is drained is waited for where nothing else will do, as Slurm does.
+    let words = [&["sbatch", "--parsable", "-o", "/dev/null", "-w", "h2", "--gpus=2"], &LONG[..]];
+    let output = site.must(&words.concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("h2") && said.contains("loud"), "{said}");
+    let drained: u32 = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
+    assert_eq!(site.state(drained), "PENDING");
+    site.slurm.must(&["scontrol", "update", "nodename=h2", "state=resume"]);
+    site.runs_as_planned(drained);
+
+    let refused = site.bandpilot(&[&["sbatch", "-w", "h2", "--gpus=9"], &LONG[..]].concat());
+    let refused = { refused }.output().unwrap();
     let said = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(4), "{said}");
-    assert!(said.contains("h2") && said.contains("loud"), "{said}");
 }
 
 #[test]

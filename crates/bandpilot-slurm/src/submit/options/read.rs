@@ -49,6 +49,8 @@ pub fn read(
     }
     let script = match run(program, &sources, &rest, read_file).map_err(|error| vec![error])? {
         Ok(script) => script,
+        // The command may stand behind another component; that is refused below.
+        Err(_) if components.len() > 1 => Script::default(),
         Err(why) => return Ok(Reading::Untouched { why, call }),
     };
     if script.name == STDIN {
@@ -90,6 +92,7 @@ fn no_job(program: Program, sources: &Sources, env: &Environment) -> Option<Unto
 }
 
 /// What is run, and by which name it is known.
+#[derive(Default)]
 struct Script {
     /// For messages.
     name: String,
@@ -175,7 +178,7 @@ impl Reader {
         let job_name = self.text(Key::JobName);
         let superseded = self.superseded(env);
         let gpu_bind = self.is_said("gpu-bind");
-        let waits = self.program == Program::Sbatch && self.is_said("wait");
+        let waits = self.sources.of(Key::Wait).is_some();
         let written = Written {
             constraint: self.text(Key::Constraint),
             time: self.text(Key::Time),

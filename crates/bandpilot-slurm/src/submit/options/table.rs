@@ -52,6 +52,7 @@ pub(in crate::submit) enum Key {
     Reservation,
     Time,
     TresPerTask,
+    Wait,
     Wrap,
 }
 
@@ -219,6 +220,11 @@ static OPTIONS: &[Spec] = &[
     heeded(&["time"], Key::Time).letter('t').env(&["SBATCH_TIMELIMIT"], &["SLURM_TIMELIMIT"]),
     heeded(&["tres-per-task"], Key::TresPerTask)
         .env(&["SBATCH_TRES_PER_TASK"], &["SLURM_TRES_PER_TASK"]),
+    // sbatch would tell the id only when the job is over, and hold up its call for as long.
+    option(&["wait"], Takes::Nothing, Use::Heeded(Key::Wait))
+        .letter('W')
+        .of(Program::Sbatch)
+        .env(&["SBATCH_WAIT"], &[]),
     heeded(&["wrap"], Key::Wrap).of(Program::Sbatch),
     // Refused.
     option(
@@ -327,7 +333,6 @@ static OPTIONS: &[Spec] = &[
     valued(&["kill-on-invalid-dep"]).of(Program::Sbatch),
     flag(&["no-requeue"]).of(Program::Sbatch).env(&["SBATCH_NO_REQUEUE"], &[]),
     flag(&["requeue"]).of(Program::Sbatch).env(&["SBATCH_REQUEUE"], &[]),
-    flag(&["wait"]).letter('W').of(Program::Sbatch).env(&["SBATCH_WAIT"], &[]),
     valued(&["wait-all-nodes"]).of(Program::Sbatch).env(&["SBATCH_WAIT_ALL_NODES"], &[]),
     // Passed on, srun.
     valued(&["accel-bind"]).of(Program::Srun),

@@ -1,5 +1,6 @@
 //! Plan, submit, see; and where that was asked for, plan anew.
 
+use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -9,21 +10,24 @@ use bandpilot_manager::{Fact, Manager as _, ManagerError};
 use bandpilot_readers::Diagnostic;
 use bandpilot_slurm::Observed;
 use bandpilot_slurm::adapter::Slurm;
+use bandpilot_slurm::fact::Jobs;
 use bandpilot_slurm::site::Site;
 use bandpilot_slurm::submit::plan::Given;
 use bandpilot_slurm::submit::{admit, plan, stock};
 
 use super::desk::{Decision, Desk, withdrawn};
-use super::show::{Explained, Shown, StockShown};
-use super::{manager_failure, now_s, undone};
+use super::show::{Explained, Shown, StockShown, submitted};
+use super::{manager_failure, now_s, silent, undone};
 use crate::commands::audit;
 use crate::commands::ground::Remarks;
-use crate::exit::Failure;
-use crate::output::Done;
+use crate::exit::{Code, Failure};
+use crate::output::{Done, say};
 
 /// How often a job that waits is asked for: soon at first, then as Slurm can bear from many submitters.
 const POLL: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(1);
+/// So rarely at last for one whose end is waited for.
+const LONGEST_POLL: Duration = Duration::from_secs(10);
 
 /// A job in the queue.
 pub struct Placed {
@@ -41,7 +45,7 @@ pub fn run(
     runner: &mut dyn Runner,
     decision: Decision,
     (site, seen): (&Site, &Observed),
-    mut remarks: Remarks,
+    (mut remarks, json): (Remarks, bool),
 ) -> Result<Done, Failure> {
     let explained = desk.args.explain.then(|| explain(desk, seen, site)).transpose()?;
     let stock = match &desk.args.compare {
@@ -50,6 +54,7 @@ pub fn run(
     };
     let order = desk.order(&decision);
     let calls = order.calls();
+    let (mut code, mut said) = (Code::Ok, false);
     let (placed, decision) = if desk.args.dry_run {
         (None, decision)
     } else {
@@ -58,13 +63,21 @@ pub fn run(
         if let Some(seconds) = desk.args.replan {
             placed = stay(desk, runner, &path, placed, Duration::from_secs(seconds))?;
         }
+        if desk.submission.waits {
+            if !json {
+                // sbatch says it before it waits.
+                said = submitted(&mut io::stdout(), &desk.submission, &placed.job).is_ok();
+            }
+            code = outlast(desk, runner, &path, &mut placed)?;
+        }
         (Some((placed.job, placed.fact)), placed.decision)
     };
-    let shown = Shown::new(desk, &decision, placed, calls, explained, stock, &remarks);
+    let mut shown = Shown::new(desk, &decision, placed, calls, explained, stock, &remarks);
+    shown.said = said;
     if !desk.args.dry_run {
         remarks.push(("bandpilot".to_owned(), Diagnostic::note("", shown.line())));
     }
-    Ok(Done { remarks, ..Done::ok(shown) })
+    Ok(Done { remarks, code, ..Done::ok(shown) })
 }
 
 /// Hands a decision over; the audit has it before Slurm.
@@ -99,6 +112,8 @@ pub fn place(
             return Err(manager_failure(error, desk.submission.program.name()));
         }
     };
+    // What a plugin of the site has to say, for example.
+    say(committed.said.trim_end());
     let job = committed.job;
     let named = |index: Option<u32>| match index {
         Some(task) => format!("{job}_{task}"),
@@ -136,6 +151,7 @@ fn stay(
     let program = desk.submission.program.name();
     let mut since = Instant::now();
     let mut poll = *POLL.start();
+    let mut told = String::new();
     loop {
         placed.fact = Slurm::new(runner)
             .verify(&placed.job)
@@ -143,6 +159,12 @@ fn stay(
         if !matches!(placed.fact, Fact::Waits(_)) {
             note_fact(path, desk, &placed)?;
             return Ok(placed);
+        }
+        if told != placed.job {
+            told.clone_from(&placed.job);
+            say(&format!(
+                "bandpilot: note: job {told} waits for its GPUs; it stays in the queue if this is ended"
+            ));
         }
         if since.elapsed() < patience {
             std::thread::sleep(poll.min(patience.saturating_sub(since.elapsed())));
@@ -153,6 +175,33 @@ fn stay(
         if let Some(next) = anew(desk, runner, path, &placed)? {
             placed = next;
         }
+    }
+}
+
+/// Stays until the job is over; its exit code. It is asked for less and less often.
+///
+/// # Errors
+/// If Slurm does not answer.
+fn outlast(
+    desk: &Desk<'_>,
+    runner: &mut dyn Runner,
+    path: &Path,
+    placed: &mut Placed,
+) -> Result<Code, Failure> {
+    let mut pause = *POLL.start();
+    let mut noted = matches!(placed.fact, Fact::Runs { .. });
+    loop {
+        let jobs = Jobs::ask(runner, Some(&placed.job)).map_err(silent)?;
+        placed.fact = jobs.fact(&placed.job);
+        if !noted && matches!(placed.fact, Fact::Runs { .. }) {
+            note_fact(path, desk, placed)?;
+            noted = true;
+        }
+        if let Some(code) = jobs.exit_code(&placed.job) {
+            return Ok(if code == 0 { Code::Ok } else { Code::Theirs(code) });
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(LONGEST_POLL);
     }
 }
 
@@ -193,7 +242,7 @@ fn compare(
     call.argv.insert(1, "--test-only".to_owned());
     let reply = runner.call(&call).map_err(|error| {
         let reason = Diagnostic::error("", error.to_string());
-        super::silent(vec![("--compare".to_owned(), reason)])
+        silent(vec![("--compare".to_owned(), reason)])
     })?;
     let choice = match stock::read(&reply.stderr) {
         Ok(choice) => choice,

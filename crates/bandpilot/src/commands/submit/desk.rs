@@ -174,8 +174,20 @@ impl<'a> Desk<'a> {
         failure
     }
 
-    /// What the user has to know of a heterogeneous job: a plain `srun` in its script starts on the first component only.
-    pub fn warning(&self, decision: &Decision) -> Option<(String, Diagnostic)> {
+    /// What the user has to know of a decision.
+    pub fn remarks(&self, decision: &Decision) -> Remarks {
+        let note = |text: &String| ("bandpilot".to_owned(), Diagnostic::note("", text.as_str()));
+        // Those of an array's tasks say which task waits for which.
+        let mut remarks: Remarks = match decision.planned.as_slice() {
+            [(None, planned)] => planned.remarks.iter().map(note).collect(),
+            _ => Remarks::new(),
+        };
+        remarks.extend(self.warning(decision));
+        remarks
+    }
+
+    /// A plain `srun` in the script of a heterogeneous job starts on the first component only.
+    fn warning(&self, decision: &Decision) -> Option<(String, Diagnostic)> {
         let components = decision.first().layout.components.len();
         let script = match &self.submission.work {
             Work::Script { text, .. } => text,
@@ -238,7 +250,7 @@ impl<'a> Desk<'a> {
                 Start::Now => Starts::Now,
                 Start::After { jobs, .. } => Starts::After(ids(jobs)),
             },
-            predicted: Some(Predicted {
+            predicted: (answer.chosen.placement.gpus() > 1).then_some(Predicted {
                 gbytes_per_s: answer.chosen.effective,
                 low: answer.grounds.low,
                 high: answer.grounds.high,

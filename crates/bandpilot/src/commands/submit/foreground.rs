@@ -1,7 +1,6 @@
-//! `srun` and `sbatch --wait`: they end with the job, and this program with them.
+//! `srun`: the job ends with its command, and this program with it.
 
-use std::io::Write as _;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use bandpilot_manager::Manager as _;
@@ -43,10 +42,6 @@ pub fn run(
         let help = "the output is Slurm's; --dry-run --json shows the plan";
         return Err(Failure::usage("--json", "there is no result but the job's own", help));
     }
-    if desk.submission.ask.array.is_some() {
-        let help = "submit it without --wait, or with sbatch";
-        return Err(Failure::usage("--wait", "is not there for planned arrays", help));
-    }
     let path = audit::path(desk.args.audit.as_deref())?;
     // A signal to the group reaches Slurm's command, too; this program ends with it.
     let interrupted = ctrlc::set_handler(|| {});
@@ -59,11 +54,8 @@ pub fn run(
         lines.push(format!("bandpilot: note: {}", super::show::plan_line(&decision)));
         say(&lines.join("\n"));
         audit::write(&path, &desk.entries(&decision, now_s()))?;
-        let mut call = desk.order(&decision).calls().swap_remove(0);
-        if !desk.submission.parsable {
-            call.argv.retain(|word| word != "--parsable");
-        }
-        let mut child = start(&call, desk.submission.quiet)?;
+        let call = desk.order(&decision).calls().swap_remove(0);
+        let mut child = start(&call)?;
         match attend(desk, runner, &path, &mut child, &decision)? {
             End::Ended(status) => {
                 return Ok(Done { code: Code::theirs(status), ..Done::ok(Nothing) });
@@ -73,28 +65,17 @@ pub fn run(
     }
 }
 
-fn start(call: &Call, quiet: bool) -> Result<Child, Failure> {
+fn start(call: &Call) -> Result<Child, Failure> {
     let mut command = Command::new(&call.argv[0]);
     command.args(&call.argv[1..]);
-    if !call.stdin.is_empty() {
-        command.stdin(Stdio::piped());
-    }
-    if quiet && call.argv[0] == "sbatch" {
-        command.stdout(Stdio::null());
-    }
     for name in &call.without {
         command.env_remove(name);
     }
     command.envs(call.env.iter().map(|(key, value)| (key, value)));
-    let mut child = command.spawn().map_err(|error| {
+    command.spawn().map_err(|error| {
         let reason = Diagnostic::error("", format!("failed to start it: {error}"));
         Failure::new(Code::Io, &call.argv[0], reason.help("check that it works on this machine"))
-    })?;
-    if let Some(mut pipe) = child.stdin.take() {
-        // It may end without reading all of it.
-        let _ = pipe.write_all(call.stdin.as_bytes());
-    }
-    Ok(child)
+    })
 }
 
 /// Waits for it. Meanwhile the audit is told its job and what that was given, and where that was asked for it is
@@ -143,8 +124,9 @@ fn attend(
         let late = patience.is_some_and(|patience| since.elapsed() >= patience);
         if let Some(id) = job.as_ref().filter(|_| late && !settled) {
             since = Instant::now();
-            if let Some((next, _)) = desk.better(runner, decision, id)?
-                && undone(runner, id, program)?
+            // Nor is it one here: srun would go on without anybody who waits for it.
+            if let Ok(Some((next, _))) = desk.better(runner, decision, id)
+                && undone(runner, id, program).unwrap_or(false)
             {
                 // It says that its job was cancelled.
                 child.wait().map_err(wait)?;

@@ -15,7 +15,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bandpilot_manager::exchange::Runner;
 use bandpilot_manager::{Manager as _, ManagerError, Undone};
-use bandpilot_readers::Diagnostic;
+use bandpilot_readers::{Diagnostic, Severity};
+use bandpilot_slurm::cluster_state::cluster_state;
 use bandpilot_slurm::site::{self, Site};
 use bandpilot_slurm::submit::Reading;
 use bandpilot_slurm::submit::options::{self, Environment, Program};
@@ -59,21 +60,29 @@ pub fn submit(program: Program, args: &Submit, json: bool) -> Result<Done, Failu
         }
         Reading::Planned(submission) => *submission,
     };
+    if args.replan.is_some() && submission.ask.array.is_some() {
+        // Some tasks may run while others wait: it cannot be taken back as a whole.
+        let help = "leave it out; tasks that cannot start wait for their GPUs";
+        return Err(Failure::usage("--replan", "an array is not planned anew", help));
+    }
     remarks.extend(submission.remarks.iter().cloned());
     let desk = Desk::new(args, submission, &mut remarks)?;
     let asked = Asked { record: args.record.as_deref(), patient: true, ..Asked::default() };
     asked.with(args.timeout_s, |runner, _| {
         let (site, seen) = look(runner, &mut remarks)?;
+        // GPU counts that differ, names that only one of both knows.
+        let state = cluster_state(&seen.snapshot, &desk.cluster).diagnostics.into_iter();
+        let warnings = state.filter(|remark| remark.severity == Severity::Warning);
+        remarks.extend(warnings.map(|remark| ("slurm".to_owned(), remark)));
         if desk.names_its_gpus(&seen.snapshot)? {
             return passed_on::run(&desk.submission.untouched, NAMED, args, json);
         }
         let (decision, site, seen) = decide(&desk, runner, site, seen)?;
-        remarks.extend(desk.warning(&decision));
-        let stays = program == Program::Srun || desk.submission.waits;
-        if stays && !args.dry_run {
+        remarks.extend(desk.remarks(&decision));
+        if program == Program::Srun && !args.dry_run {
             foreground::run(&desk, runner, decision, remarks, json)
         } else {
-            cycle::run(&desk, runner, decision, (&site, &seen), remarks)
+            cycle::run(&desk, runner, decision, (&site, &seen), (remarks, json))
         }
     })
 }
@@ -89,7 +98,8 @@ fn found(name: &str) -> PathBuf {
     there.into_iter().find(|file| file.is_file()).unwrap_or(here)
 }
 
-/// Plans. Hosts that a slurmctld that has just been started has not heard of yet are waited for, if nothing fits without them.
+/// Plans. Hosts that a slurmctld that has just been started has not heard of yet are waited for, if nothing fits without
+/// them: what is taken on them is not known yet.
 fn decide(
     desk: &Desk<'_>,
     runner: &mut dyn Runner,
@@ -99,15 +109,13 @@ fn decide(
     let end = Instant::now() + Duration::from_secs(desk.args.timeout_s);
     loop {
         let starting = seen.snapshot.hosts.iter().any(|host| host.state == "UNKNOWN");
-        match desk.decide(&seen, &site, &new_id(), None) {
-            Err(failure)
-                if failure.code == Code::Impossible && starting && Instant::now() < end =>
-            {
-                std::thread::sleep(Duration::from_millis(250));
-                (site, seen) = look(runner, &mut Remarks::new())?;
-            }
-            decided => return Ok((decided?, site, seen)),
+        let decided = desk.decide(&seen, &site, &new_id(), None);
+        let settled = decided.as_ref().is_ok_and(Decision::starts_now);
+        if settled || !starting || Instant::now() >= end {
+            return Ok((decided?, site, seen));
         }
+        std::thread::sleep(Duration::from_millis(250));
+        (site, seen) = look(runner, &mut Remarks::new())?;
     }
 }
 

@@ -7,6 +7,7 @@ use bandpilot_dispatch::Answer;
 use bandpilot_manager::Fact;
 use bandpilot_manager::exchange::Call;
 use bandpilot_readers::hostlist;
+use bandpilot_slurm::submit::Submission;
 use bandpilot_slurm::submit::layout::{Component, Layout};
 use bandpilot_slurm::submit::plan::{Planned, Start};
 use bandpilot_slurm::submit::stock::{StockChoice, StockWorth};
@@ -33,7 +34,9 @@ pub enum StockShown {
 /// A submit, or what would be one.
 pub struct Shown {
     id: String,
-    parsable: bool,
+    submission: Submission,
+    /// True if the job's id was printed already.
+    pub said: bool,
     dry_run: bool,
     planned: Vec<(Option<u32>, Planned)>,
     placed: Option<(String, Fact)>,
@@ -57,7 +60,8 @@ impl Shown {
     ) -> Self {
         Self {
             id: decision.id.clone(),
-            parsable: desk.submission.parsable,
+            submission: desk.submission.clone(),
+            said: false,
             dry_run: desk.args.dry_run,
             planned: decision.planned.clone(),
             placed,
@@ -72,24 +76,39 @@ impl Shown {
 
     /// The plan in a line.
     pub fn line(&self) -> String {
-        let runs = self.placed.as_ref().is_some_and(|(_, fact)| matches!(fact, Fact::Runs { .. }));
-        let line = lines(&self.planned);
-        if runs { line.replace("starts now", "runs") } else { line }
+        let now = match self.placed.as_ref().map(|(_, fact)| fact) {
+            Some(Fact::Runs { .. }) => Some("runs"),
+            Some(Fact::Over { .. }) => Some("is over"),
+            _ => None,
+        };
+        let line = lines(&self.planned, now);
+        self.placed.as_ref().map_or(line.clone(), |(job, _)| format!("job {job}: {line}"))
+    }
+}
+
+/// What sbatch prints.
+pub fn submitted(w: &mut dyn Write, submission: &Submission, job: &str) -> io::Result<()> {
+    match (submission.parsable, submission.quiet) {
+        (true, _) => writeln!(w, "{job}"),
+        (false, true) => Ok(()),
+        (false, false) => writeln!(w, "Submitted batch job {job}"),
     }
 }
 
 /// The plan in a line.
 pub fn plan_line(decision: &Decision) -> String {
-    lines(&decision.planned)
+    lines(&decision.planned, None)
 }
 
-fn lines(planned: &[(Option<u32>, Planned)]) -> String {
+/// `now`: what has become of it; else when it starts.
+fn lines(planned: &[(Option<u32>, Planned)], now: Option<&str>) -> String {
     let (index, first) = &planned[0];
     let mut line = format!("{}, {}", gpus(&first.layout), bandwidth(&first.answer));
-    line = format!("{line}, {}", start(&first.start));
+    let now = now.map_or_else(|| start(&first.start), ToOwned::to_owned);
+    line = format!("{line}, {now}");
     if index.is_some() {
         let now = planned.iter().filter(|(_, task)| task.start == Start::Now).count();
-        line = format!("{} tasks, {now} of them start now; the first: {line}", planned.len());
+        line = format!("{} tasks, {now} of them can start now; the first: {line}", planned.len());
     }
     line
 }
@@ -110,12 +129,12 @@ fn bandwidth(answer: &Answer) -> String {
 
 fn start(start: &Start) -> String {
     match start {
-        Start::Now => "starts now".to_owned(),
+        Start::Now => "can start now".to_owned(),
         Start::After { jobs, at_s } => {
             let jobs: Vec<String> = jobs.iter().map(ToString::to_string).collect();
             let until = at_s.map(|s| format!(" until {}", crate::output::time(s)));
             let nobody = jobs.is_empty();
-            let whom = if nobody { "what is being released".to_owned() } else { jobs.join(", ") };
+            let whom = if nobody { "what is not free yet".to_owned() } else { jobs.join(", ") };
             format!("waits for {whom}{}", until.unwrap_or_default())
         }
     }
@@ -137,8 +156,8 @@ pub fn quoted(argv: &[String]) -> String {
 impl Output for Shown {
     fn human(&self, w: &mut dyn Write) -> io::Result<()> {
         match &self.placed {
-            Some((job, _)) if self.parsable => writeln!(w, "{job}")?,
-            Some((job, _)) => writeln!(w, "Submitted batch job {job}")?,
+            Some(_) if self.said => {}
+            Some((job, _)) => submitted(w, &self.submission, job)?,
             None => writeln!(w, "plan        {}", self.line())?,
         }
         if self.dry_run {
