@@ -215,7 +215,7 @@ impl<'a> Desk<'a> {
                 Start::Now => Starts::Now,
                 Start::After { jobs, .. } => Starts::After(ids(jobs)),
             },
-            predicted: (answer.chosen.placement.gpus() > 1).then(|| Predicted {
+            predicted: (answer.chosen.placement.gpus() > 1).then_some(Predicted {
                 gbytes_per_s: answer.chosen.effective,
                 low: answer.grounds.low,
                 high: answer.grounds.high,
