@@ -28,10 +28,13 @@ use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
 
-/// The program in a folder.
+/// The program in a folder, which is also the home of its user. What a site has set does not count.
 fn bandpilot(folder: &Path) -> Command {
     let mut command = Command::cargo_bin("bandpilot").unwrap();
-    command.current_dir(folder);
+    for name in ["BANDPILOT_CLUSTER", "BANDPILOT_MODEL", "BANDPILOT_AUDIT", "XDG_STATE_HOME"] {
+        command.env_remove(name);
+    }
+    command.current_dir(folder).env("HOME", folder);
     command
 }
 

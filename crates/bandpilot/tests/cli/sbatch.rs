@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
 use bandpilot_testcluster::SlurmCluster;
 use serde_json::{Value, json};
@@ -102,6 +103,27 @@ fn wait_ends_with_the_job_and_has_its_exit_code() {
     let audit = fs::read_to_string(site.path().join("audit.jsonl")).unwrap();
     assert!(!audit.contains("\"failed\""), "{audit}");
     assert!(site.slurm.must(&["squeue", "-h"]).is_empty());
+}
+
+#[test]
+fn a_slurm_that_goes_away_leaves_the_id() {
+    let Some(mut site) = Site::start("cli::a_slurm_that_goes_away_leaves_the_id") else { return };
+    let words = "sbatch --wait --timeout-s 10 --gpus=1 -o /dev/null --wrap";
+    let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_bandpilot"));
+    program.args(words.split(' ')).arg("sleep 600").current_dir(site.path()).envs(site.slurm.env());
+    program.env("BANDPILOT_CLUSTER", "c.toml").env("BANDPILOT_AUDIT", "audit.jsonl");
+    let submit = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let audit = site.path().join("audit.jsonl");
+    site.slurm.eventually("the job is seen with its GPUs", || {
+        fs::read_to_string(&audit).unwrap_or_default().contains(r#""what":"fact""#)
+    });
+    site.slurm.kill("slurmctld");
+    let output = submit.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(5), 0), "{said}");
+    assert!(said.ends_with("note: job 1 was submitted, and is left as it is\n"), "{said}");
+    // Its jobs are ended with the cluster.
+    site.slurm.restart("slurmctld");
 }
 
 #[test]

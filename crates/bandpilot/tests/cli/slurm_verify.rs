@@ -261,7 +261,10 @@ fn what_is_wrong_is_refused() {
     let (said, _) = refused(path, &with("other"), 3);
     assert!(said.contains("other:1:1: error: the file is not an audit"), "{said}");
     refused(path, &with("none"), 5);
-    refused(path, &["slurm", "verify"], 2);
+    let (said, _) = refused(path, &["slurm", "verify"], 5);
+    assert!(said.contains(".local/state/bandpilot/audit.jsonl: error: "), "{said}");
+    let homeless = bandpilot(path).args(["slurm", "verify"]).env_remove("HOME").output().unwrap();
+    assert_eq!(homeless.status.code(), Some(2));
     refused(path, &["slurm", "verify", "--audit", "a", "--job", "x"], 2);
     refused(path, &["slurm", "verify", "--audit", "a", "--until-idle"], 2);
     let (said, _) = refused(path, &[&with("a")[..], &["--job", "7"]].concat(), 3);

@@ -155,7 +155,7 @@ fn stay(
     loop {
         placed.fact = Slurm::new(runner)
             .verify(&placed.job)
-            .map_err(|error| manager_failure(error, program))?;
+            .map_err(|error| left(manager_failure(error, program), &placed.job))?;
         if !matches!(placed.fact, Fact::Waits(_)) {
             note_fact(path, desk, &placed)?;
             return Ok(placed);
@@ -178,6 +178,13 @@ fn stay(
     }
 }
 
+/// A failure after which the job is still in the queue: its id would otherwise be lost.
+fn left(mut failure: Failure, job: &str) -> Failure {
+    let note = Diagnostic::note("", format!("job {job} was submitted, and is left as it is"));
+    failure.reasons.push(("bandpilot".to_owned(), note));
+    failure
+}
+
 /// Stays until the job is over; its exit code. It is asked for less and less often.
 ///
 /// # Errors
@@ -191,7 +198,8 @@ fn outlast(
     let mut pause = *POLL.start();
     let mut noted = matches!(placed.fact, Fact::Runs { .. });
     loop {
-        let jobs = Jobs::ask(runner, Some(&placed.job)).map_err(silent)?;
+        let jobs = Jobs::ask(runner, Some(&placed.job))
+            .map_err(|reasons| left(silent(reasons), &placed.job))?;
         placed.fact = jobs.fact(&placed.job);
         if !noted && matches!(placed.fact, Fact::Runs { .. }) {
             note_fact(path, desk, placed)?;
