@@ -2,10 +2,13 @@
 use bandpilot_slurm::config::{Granularity, Input, Options, Text, config};
 use libfuzzer_sys::fuzz_target;
 
+fn text(text: &str) -> Option<Text<'_>> {
+    Some(Text { file: "f", text })
+}
+
 // A slurm.conf and a gres.conf, divided by a line of dashes.
 fuzz_target!(|input: &str| {
     let (slurm, gres) = input.split_once("\n---\n").unwrap_or((input, ""));
-    let text = |text| Some(Text { file: "f", text });
     let input = Input { slurm: text(slurm), gres: text(gres), ..Input::default() };
     for granularity in [Granularity::Gpu, Granularity::Island] {
         let options = Options { granularity, ..Options::default() };
