@@ -148,7 +148,9 @@ fn what_is_not_planned_goes_to_slurm_as_it_is() {
     assert_eq!(sorted(&site.runs_as_planned(planned)), ["h1:0-2,4-5,7"]);
     let words = ["sbatch", "--no-such-option", "--gpus=1", "--wrap", "x"];
     let refused = site.bandpilot(&words).output().unwrap();
-    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(4), "{said}");
+    assert!(said.contains("no-such-option"), "{said}");
     let refused = site.bandpilot(&["sbatch", "--gpus=4", "nothing.sh"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(5), "{}", String::from_utf8_lossy(&refused.stderr));
 }

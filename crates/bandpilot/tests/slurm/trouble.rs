@@ -21,7 +21,7 @@ fn a_host_whose_slurmd_is_killed_gets_no_more_jobs() {
     // Slurm does not know it yet. Where the job cannot start there, it is planned anew elsewhere.
     let unlucky = site.sbatch(&[&["--replan", "1", "--gpus=3"], &LONG[..]].concat());
     site.slurm.eventually("h1 is down", || {
-        site.slurm.must(&["sinfo", "-h", "-n", "h1", "-o", "%t"]).starts_with("down")
+        site.slurm.must(&["scontrol", "show", "node", "h1"]).contains("State=DOWN")
     });
     let after = site.sbatch(&[&["--gpus=3"], &LONG[..]].concat());
     assert!(site.runs_as_planned(after).starts_with("h2:"));
