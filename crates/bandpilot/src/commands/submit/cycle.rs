@@ -26,6 +26,8 @@ use crate::output::{Done, say};
 /// How often a job that waits is asked for: soon at first, then as Slurm can bear from many submitters.
 const POLL: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(1);
+/// After so long of waiting it is said.
+const A_WHILE: Duration = Duration::from_secs(1);
 /// So rarely at last for one whose end is waited for.
 const LONGEST_POLL: Duration = Duration::from_secs(10);
 
@@ -160,7 +162,8 @@ fn stay(
             note_fact(path, desk, &placed)?;
             return Ok(placed);
         }
-        if told != placed.job {
+        // One that starts at once needs no word.
+        if told != placed.job && since.elapsed() >= A_WHILE {
             told.clone_from(&placed.job);
             say(&format!(
                 "bandpilot: note: job {told} waits for its GPUs; it stays in the queue if this is ended"
