@@ -130,14 +130,17 @@ impl Runner for Process {
         let stderr = drain(child.stderr.take());
         let end = Instant::now() + self.timeout;
         let late = || RunError::TimedOut(self.timeout.as_secs());
-        let status = wait(&mut child, end).map_err(start)?.ok_or_else(late)?;
         let text = |from: &Receiver<Vec<u8>>| {
-            // A child of the command may still hold the pipe.
+            // A child of the command may hold the pipe longer than the command itself.
             let left = end.saturating_duration_since(Instant::now());
-            let bytes = from.recv_timeout(left).map_err(|_| late())?;
-            Ok::<_, RunError>(String::from_utf8_lossy(&bytes).into_owned())
+            let bytes = from.recv_timeout(left).ok()?;
+            Some(String::from_utf8_lossy(&bytes).into_owned())
         };
-        Ok(Reply { stdout: text(&stdout)?, stderr: text(&stderr)?, code: status.code(), at_s })
+        // Its outputs end with it: to wait for them is faster than to look again and again whether it has ended.
+        let texts = text(&stdout).and_then(|stdout| Some((stdout, text(&stderr)?)));
+        let status = wait(&mut child, end).map_err(start)?.ok_or_else(late)?;
+        let (stdout, stderr) = texts.ok_or_else(late)?;
+        Ok(Reply { stdout, stderr, code: status.code(), at_s })
     }
 }
 
