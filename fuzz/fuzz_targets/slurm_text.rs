@@ -4,7 +4,8 @@ use bandpilot_slurm::{Snapshot, text};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &str| {
-    let site = Site { config: text::config(input).value, partitions: text::partitions(input).value };
+    let site =
+        Site { config: text::config(input).value, partitions: text::partitions(input).value };
     assert!(site.partitions.iter().all(|partition| !partition.name.is_empty()));
     let (hosts, jobs) = (text::hosts(input).value, text::jobs(input).value);
     assert!(text::details(input).value.len() == jobs.len());
