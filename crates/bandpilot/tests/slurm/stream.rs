@@ -69,7 +69,8 @@ fn two_hundred_random_jobs_get_exactly_what_was_planned() {
         }));
         over.store(true, Ordering::Relaxed);
         watch.join().unwrap();
-        submitted.unwrap();
+        let queue = || site.slurm.must(&["squeue", "-o", "%i %j %T %r %S %b %n %N", "--sort", "i"]);
+        assert!(submitted.is_ok(), "{}", queue());
     });
     let (code, verdict) = site.verify();
     assert_eq!(code, Some(0), "{verdict}");

@@ -129,7 +129,12 @@ pub fn place(
 
 /// Writes down what a job holds, once it holds anything.
 fn note_fact(path: &Path, desk: &Desk<'_>, placed: &Placed) -> Result<(), Failure> {
-    if !matches!(placed.fact, Fact::Runs { .. }) || desk.submission.ask.array.is_some() {
+    let held = match &placed.fact {
+        Fact::Runs { .. } => true,
+        Fact::Over { gpus: Some(gpus), .. } => !gpus.is_empty(),
+        _ => false,
+    };
+    if !held || desk.submission.ask.array.is_some() {
         return Ok(());
     }
     let seen = desk.judged(&placed.decision, &placed.job, &placed.fact);
@@ -204,7 +209,8 @@ fn outlast(
         let jobs = Jobs::ask(runner, Some(&placed.job))
             .map_err(|reasons| left(silent(reasons), &placed.job))?;
         placed.fact = jobs.fact(&placed.job);
-        if !noted && matches!(placed.fact, Fact::Runs { .. }) {
+        // A short one is over before it was seen running.
+        if !noted && !matches!(placed.fact, Fact::Waits(_)) {
             note_fact(path, desk, placed)?;
             noted = true;
         }
