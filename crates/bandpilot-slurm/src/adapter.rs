@@ -1,5 +1,6 @@
 //! Slurm as a cluster manager.
 
+use bandpilot_manager::audit::plan_of_comment;
 use bandpilot_manager::exchange::{Call, Reply, RunError, Runner};
 use bandpilot_manager::{Committed, Fact, Manager, ManagerError, Plan, Undone};
 use bandpilot_readers::Diagnostic;
@@ -95,21 +96,11 @@ impl Order {
 }
 
 impl Parts {
-    /// Id of the plan that stands in the comment.
-    pub fn id(&self) -> &str {
+    /// The plans: one, or that of each task.
+    fn plans(&self) -> Vec<&Plan> {
         match self {
-            Self::Job(layout) => &layout.plan.id,
-            Self::Array { id, .. } => id,
-        }
-    }
-
-    /// The plans, with the task's index for an array.
-    pub fn plans(&self) -> Vec<(Option<u32>, &Plan)> {
-        match self {
-            Self::Job(layout) => vec![(None, &layout.plan)],
-            Self::Array { tasks, .. } => {
-                tasks.iter().map(|(index, layout)| (Some(*index), &layout.plan)).collect()
-            }
+            Self::Job(layout) => vec![&layout.plan],
+            Self::Array { tasks, .. } => tasks.iter().map(|(_, layout)| &layout.plan).collect(),
         }
     }
 }
@@ -120,8 +111,8 @@ impl<'r> Slurm<'r> {
         Self { runner }
     }
 
-    /// Submits; the id, and what else there was to say. If the answer is lost the queue is searched before it is tried again: the job is
-    /// never there twice.
+    /// Submits; the id, and what else there was to say. If the answer is lost the queue is searched before it is tried
+    /// again: the job is never there twice.
     fn submit(&mut self, call: &Call, plan: &str) -> Result<(String, String), ManagerError> {
         let mut lost = String::new();
         for _ in 0..TRIES {
@@ -149,7 +140,7 @@ impl<'r> Slurm<'r> {
         let reply = self.must(&["squeue", "-h", "-a", "-t", "all", "-o", "%i %k"])?;
         let mine = |line: &&str| {
             let comment = line.split_once(' ').map_or("", |(_, comment)| comment);
-            comment.split_whitespace().any(|word| word.strip_prefix("bandpilot:") == Some(plan))
+            plan_of_comment(comment) == Some(plan)
         };
         let first = |line: &str| {
             let name = line.split(' ').next().unwrap_or("");
@@ -203,7 +194,7 @@ impl Manager for Slurm<'_> {
     }
 
     fn commit(&mut self, order: &Order, on: &Observed) -> Result<Committed<String>, ManagerError> {
-        for (_, plan) in order.parts.plans() {
+        for plan in order.parts.plans() {
             stands(plan, &on.snapshot)?;
         }
         let (job, said) = match &order.parts {

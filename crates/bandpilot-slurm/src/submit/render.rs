@@ -14,12 +14,12 @@
 //! one `scontrol update`, since a second one would add GPUs to the first. Hosts, tasks, CPUs and memory must be right at
 //! the submit: 22.05.8 keeps the number of hosts of the submit whatever the update says.
 
+use bandpilot_manager::audit;
 use bandpilot_manager::exchange::Call;
 use bandpilot_readers::placement;
 
 use super::layout::{Component, Layout};
 use super::options::Program;
-use super::options::read::MARK;
 use super::script::neutralised;
 use super::{Export, Submission, Work};
 
@@ -173,7 +173,7 @@ fn common(
 }
 
 fn comment(submission: &Submission, layout: &Layout) -> String {
-    let mark = format!("{MARK}{}", layout.plan.id);
+    let mark = audit::comment(&layout.plan.id);
     if submission.comment.is_empty() { mark } else { format!("{} {mark}", submission.comment) }
 }
 

@@ -22,7 +22,7 @@
 
 mod features;
 mod gpus;
-pub(super) mod read;
+mod read;
 mod sources;
 pub(super) mod table;
 mod values;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bandpilot_manager::audit;
 use bandpilot_manager::exchange::Call;
 use bandpilot_readers::{Diagnostic, hostlist};
 
@@ -17,8 +18,6 @@ use crate::{Limit, Remark};
 /// Environment variables.
 pub type Environment = BTreeMap<String, String>;
 
-/// Words that mark a job of bandpilot in its comment.
-pub(in crate::submit) const MARK: &str = "bandpilot:";
 /// Options that are looked at and passed on all the same.
 const HANDED_ON: [Key; 3] = [Key::ExportFile, Key::IgnorePbs, Key::TresPerTask];
 /// The name of the script that comes through standard input.
@@ -458,12 +457,14 @@ impl Reader {
 
     fn comment(&mut self) -> String {
         let comment = self.text(Key::Comment);
-        if comment.contains(MARK) {
+        // What marks a job of bandpilot, without the id.
+        let mark = audit::comment("");
+        if comment.contains(&mark) {
             let origin =
                 self.sources.of(Key::Comment).map_or(Origin::CommandLine, |given| given.origin);
             let error = Diagnostic::error(
                 "--comment",
-                format!("holds '{MARK}', by which bandpilot finds its jobs"),
+                format!("holds '{mark}', by which bandpilot finds its jobs"),
             );
             self.error(origin, error.help("write it otherwise"));
         }

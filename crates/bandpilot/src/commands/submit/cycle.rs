@@ -54,8 +54,6 @@ pub fn run(
         Some(_) => Some(compare(desk, runner, seen, site)?),
         None => None,
     };
-    let order = desk.order(&decision);
-    let calls = order.calls();
     let (mut code, mut said) = (Code::Ok, false);
     let (placed, decision) = if desk.args.dry_run {
         (None, decision)
@@ -74,6 +72,8 @@ pub fn run(
         }
         (Some((placed.job, placed.fact)), placed.decision)
     };
+    // Of what was handed over at last.
+    let calls = desk.order(&decision).calls();
     let mut shown = Shown::new(desk, &decision, placed, calls, explained, stock, &remarks);
     shown.said = said;
     if !desk.args.dry_run {

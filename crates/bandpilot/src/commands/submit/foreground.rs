@@ -18,6 +18,7 @@ use crate::exit::{Code, Failure};
 use crate::output::{Done, say};
 
 const POLL: Duration = Duration::from_millis(250);
+const LOOK: Duration = Duration::from_millis(10);
 
 /// How it ended.
 enum End {
@@ -134,6 +135,10 @@ fn attend(
                 return Ok(End::Anew(next));
             }
         }
-        std::thread::sleep(POLL);
+        // Slurm is asked now and then; that the command has ended is to be seen at once.
+        let next = Instant::now() + POLL;
+        while Instant::now() < next && child.try_wait().map_err(wait)?.is_none() {
+            std::thread::sleep(LOOK);
+        }
     }
 }
