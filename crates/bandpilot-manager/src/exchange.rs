@@ -80,6 +80,11 @@ pub trait Runner {
     fn run(&mut self, argv: &[&str]) -> Result<Reply, RunError> {
         self.call(&Call::of(argv))
     }
+
+    /// Runs several that do not depend on each other, where that is possible at once; their answers in the same order.
+    fn call_all(&mut self, calls: &[Call]) -> Vec<Result<Reply, RunError>> {
+        calls.iter().map(|call| self.call(call)).collect()
+    }
 }
 
 /// Starts processes. Their times are in UTC, their words in the C locale.
@@ -99,6 +104,25 @@ impl Default for Process {
 
 impl Runner for Process {
     fn call(&mut self, call: &Call) -> Result<Reply, RunError> {
+        self.start(call)
+    }
+
+    fn call_all(&mut self, calls: &[Call]) -> Vec<Result<Reply, RunError>> {
+        let this = &*self;
+        std::thread::scope(|scope| {
+            let started: Vec<_> =
+                calls.iter().map(|call| scope.spawn(|| this.start(call))).collect();
+            let ended = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+                let lost = |_| Err(RunError::Start("the thread that ran it ended".to_owned()));
+                thread.join().unwrap_or_else(lost)
+            };
+            started.into_iter().map(ended).collect()
+        })
+    }
+}
+
+impl Process {
+    fn start(&self, call: &Call) -> Result<Reply, RunError> {
         let Some((program, arguments)) = call.argv.split_first() else {
             return Err(RunError::Start("no command".to_owned()));
         };
@@ -194,13 +218,47 @@ pub struct Patient<R> {
 
 impl<R: Runner> Runner for Patient<R> {
     fn call(&mut self, call: &Call) -> Result<Reply, RunError> {
+        let first = self.inner.call(call)?;
+        self.until_answered(call, first)
+    }
+
+    fn call_all(&mut self, calls: &[Call]) -> Vec<Result<Reply, RunError>> {
+        let first = self.inner.call_all(calls);
+        calls.iter().zip(first).map(|(call, reply)| self.until_answered(call, reply?)).collect()
+    }
+}
+
+impl<R: Runner> Patient<R> {
+    fn until_answered(&mut self, call: &Call, mut reply: Reply) -> Result<Reply, RunError> {
         let end = Instant::now() + self.patience;
-        loop {
-            let reply = self.inner.call(call)?;
-            if !(self.again)(call, &reply) || Instant::now() >= end {
-                return Ok(reply);
-            }
+        while (self.again)(call, &reply) && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(200));
+            reply = self.inner.call(call)?;
+        }
+        Ok(reply)
+    }
+}
+
+/// Has asked some questions ahead, all at once; other commands are run when they come.
+pub struct Ahead<'r> {
+    inner: &'r mut dyn Runner,
+    answers: Vec<(Call, Result<Reply, RunError>)>,
+}
+
+impl<'r> Ahead<'r> {
+    /// Asks them. Each answer is given once.
+    pub fn ask(inner: &'r mut dyn Runner, questions: &[&[&str]]) -> Self {
+        let calls: Vec<Call> = questions.iter().map(|argv| Call::of(argv)).collect();
+        let answers = inner.call_all(&calls);
+        Self { inner, answers: calls.into_iter().zip(answers).collect() }
+    }
+}
+
+impl Runner for Ahead<'_> {
+    fn call(&mut self, call: &Call) -> Result<Reply, RunError> {
+        match self.answers.iter().position(|(asked, _)| asked == call) {
+            Some(at) => self.answers.swap_remove(at).1,
+            None => self.inner.call(call),
         }
     }
 }
@@ -225,6 +283,17 @@ impl<R: Runner, W: Write> Recorder<R, W> {
 impl<R: Runner, W: Write> Runner for Recorder<R, W> {
     fn call(&mut self, call: &Call) -> Result<Reply, RunError> {
         let result = self.inner.call(call);
+        self.written(call, result)
+    }
+
+    fn call_all(&mut self, calls: &[Call]) -> Vec<Result<Reply, RunError>> {
+        let results = self.inner.call_all(calls);
+        calls.iter().zip(results).map(|(call, result)| self.written(call, result)).collect()
+    }
+}
+
+impl<R, W: Write> Recorder<R, W> {
+    fn written(&mut self, call: &Call, result: Result<Reply, RunError>) -> Result<Reply, RunError> {
         let argv = &call.argv;
         let mut line = match &result {
             Ok(reply) => json!({

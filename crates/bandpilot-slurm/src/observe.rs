@@ -1,6 +1,6 @@
 //! Asking Slurm what it has.
 
-use bandpilot_manager::exchange::{Reply, RunError, Runner};
+use bandpilot_manager::exchange::{Ahead, Reply, RunError, Runner};
 use bandpilot_readers::{Diagnostic, Parsed};
 
 use crate::{Host, Job, Remark, Snapshot, json, text};
@@ -30,6 +30,8 @@ pub enum Form {
     /// JSON where the version has it, else text.
     #[default]
     Any,
+    /// Text, else JSON. Slurm prints its jobs as text in a third of the time; both say the same (a test compares them).
+    Quick,
     /// Text only.
     Text,
 }
@@ -42,43 +44,78 @@ pub(crate) const JSON_JOBS: &[&str] = &["squeue", "--json"];
 const RESERVATIONS: &[&str] = &["scontrol", "show", "reservation"];
 const VERSION: &[&str] = &["scontrol", "--version"];
 
+/// What is said where the first form gave nothing.
+const OTHERWISE: &str = "asked in another form instead";
+
 pub(crate) type Reader<T> = fn(&str) -> Parsed<T>;
 
-/// Asks for hosts, jobs and reservations.
+/// Slurm's version, and with it the form of its answers.
+pub(crate) struct Known {
+    version: String,
+    hosts: Vec<(&'static [&'static str], Reader<Vec<Host>>)>,
+    jobs: Vec<(&'static [&'static str], Reader<Vec<Job>>)>,
+}
+
+impl Known {
+    /// Asks for the version.
+    pub(crate) fn ask(runner: &mut dyn Runner, form: Form) -> Result<Self, ObserveError> {
+        let reply = Asking::new(runner).ask(VERSION);
+        let reply = reply.map_err(|reason| ObserveError { reasons: vec![reason] })?;
+        let version = reply.stdout.split_whitespace().last().unwrap_or("").to_owned();
+        let major: u32 = version.split('.').next().and_then(|n| n.parse().ok()).unwrap_or(0);
+        // From 23.02 on sinfo's JSON has rows of its table, and scontrol has the hosts.
+        let json_hosts = if major >= 23 { NEW_JSON_HOSTS } else { OLD_JSON_HOSTS };
+        let mut known = Self {
+            version,
+            hosts: vec![(json_hosts, json::hosts), (TEXT_HOSTS, text::hosts)],
+            jobs: vec![(JSON_JOBS, json::jobs), (TEXT_JOBS, text::jobs)],
+        };
+        match form {
+            Form::Any => {}
+            Form::Quick => {
+                known.hosts.reverse();
+                known.jobs.reverse();
+            }
+            Form::Text => {
+                known.hosts.remove(0);
+                known.jobs.remove(0);
+            }
+        }
+        Ok(known)
+    }
+
+    /// What will be asked first.
+    pub(crate) fn questions(&self) -> Vec<&'static [&'static str]> {
+        vec![self.hosts[0].0, self.jobs[0].0, RESERVATIONS]
+    }
+
+    /// Asks for hosts, jobs and reservations.
+    pub(crate) fn observe(self, runner: &mut dyn Runner) -> Result<Observed, ObserveError> {
+        let mut asking = Asking::new(runner);
+        let read = (asking.first_of(&self.hosts), asking.first_of(&self.jobs));
+        let reservations = asking.first_of(&[(RESERVATIONS, text::reservations)]);
+        let Asking { mut remarks, at_s, .. } = asking;
+        let ((Some(hosts), Some(jobs)), Some(reservations)) = (read, reservations) else {
+            return Err(ObserveError { reasons: remarks });
+        };
+        let (snapshot, more) =
+            Snapshot::assemble(at_s.unwrap_or_default(), hosts, jobs, reservations);
+        remarks.extend(more.into_iter().map(|remark| ("slurm".to_owned(), remark)));
+        Ok(Observed { snapshot, version: self.version, remarks })
+    }
+}
+
+/// Asks for hosts, jobs and reservations, all at once.
 ///
-/// Hosts come first: a job that starts in between then takes its GPUs off what the host had idle, and one that ends
-/// in between leaves them taken. What is free in the snapshot was free at one moment.
+/// Whichever answer is the older: a GPU is free in the snapshot only if its host had it idle at one moment, and no job that
+/// was seen holds it. One that a job took in between is taken by nobody known, one that was given back may still be held.
 ///
 /// # Errors
 /// If hosts, jobs or reservations cannot be had in any form.
 pub fn observe(runner: &mut dyn Runner, form: Form) -> Result<Observed, ObserveError> {
-    let mut asking = Asking::new(runner);
-    let version = match asking.ask(VERSION) {
-        Ok(reply) => reply.stdout.split_whitespace().last().unwrap_or("").to_owned(),
-        Err(reason) => {
-            return Err(ObserveError { reasons: vec![reason] });
-        }
-    };
-    let major: u32 = version.split('.').next().and_then(|n| n.parse().ok()).unwrap_or(0);
-    // From 23.02 on sinfo's JSON has rows of its table, and scontrol has the hosts.
-    let json_hosts = if major >= 23 { NEW_JSON_HOSTS } else { OLD_JSON_HOSTS };
-    let mut hosts: Vec<(&[&str], Reader<Vec<Host>>)> =
-        vec![(json_hosts, json::hosts), (TEXT_HOSTS, text::hosts)];
-    let mut jobs: Vec<(&[&str], Reader<Vec<Job>>)> =
-        vec![(JSON_JOBS, json::jobs), (TEXT_JOBS, text::jobs)];
-    if form == Form::Text {
-        hosts.remove(0);
-        jobs.remove(0);
-    }
-    let read = (asking.first_of(&hosts), asking.first_of(&jobs));
-    let reservations = asking.first_of(&[(RESERVATIONS, text::reservations)]);
-    let Asking { mut remarks, at_s, .. } = asking;
-    let ((Some(hosts), Some(jobs)), Some(reservations)) = (read, reservations) else {
-        return Err(ObserveError { reasons: remarks });
-    };
-    let (snapshot, more) = Snapshot::assemble(at_s.unwrap_or_default(), hosts, jobs, reservations);
-    remarks.extend(more.into_iter().map(|remark| ("slurm".to_owned(), remark)));
-    Ok(Observed { snapshot, version, remarks })
+    let known = Known::ask(runner, form)?;
+    let mut ahead = Ahead::ask(runner, &known.questions());
+    known.observe(&mut ahead)
 }
 
 /// Questions to Slurm's commands, and what there is to say about the answers.
@@ -127,7 +164,7 @@ impl<'r> Asking<'r> {
                 Ok(reply) => reply,
                 Err((command, mut reason)) => {
                     if !last {
-                        reason = Diagnostic::note("", reason.message).help("asked in text instead");
+                        reason = Diagnostic::note("", reason.message).help(OTHERWISE);
                     }
                     self.remarks.push((command, reason));
                     continue;
@@ -141,7 +178,7 @@ impl<'r> Asking<'r> {
                 if empty && !last {
                     reason = Diagnostic::note(reason.field, reason.message)
                         .at(reason.line, reason.column)
-                        .help("asked in text instead");
+                        .help(OTHERWISE);
                 }
                 self.remarks.push((command.clone(), reason));
             }

@@ -1,9 +1,12 @@
 //! How a site has set up its Slurm, as far as a plan depends on it.
 
-use bandpilot_manager::exchange::Runner;
+use bandpilot_manager::exchange::{Ahead, Runner};
 
-use crate::observe::{Asking, ObserveError};
-use crate::{Limit, Remark, text};
+use crate::observe::{Asking, Known, ObserveError};
+use crate::{Form, Limit, Observed, Remark, text};
+
+const CONFIG: &[&str] = &["scontrol", "show", "config"];
+const PARTITIONS: &[&str] = &["scontrol", "show", "partition"];
 
 /// Settings and partitions.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -168,14 +171,26 @@ impl Defaults {
     }
 }
 
+/// Asks at once for all that a plan needs: the site, and what it has (see [`observe`](crate::observe), in [`Form::Quick`]).
+///
+/// # Errors
+/// If settings, partitions, hosts, jobs or reservations cannot be had.
+pub fn look(runner: &mut dyn Runner) -> Result<(SiteSeen, Observed), ObserveError> {
+    let known = Known::ask(runner, Form::Quick)?;
+    let mut questions = known.questions();
+    questions.extend([CONFIG, PARTITIONS]);
+    let mut ahead = Ahead::ask(runner, &questions);
+    Ok((site(&mut ahead)?, known.observe(&mut ahead)?))
+}
+
 /// Asks for settings and partitions.
 ///
 /// # Errors
 /// If either cannot be had.
 pub fn site(runner: &mut dyn Runner) -> Result<SiteSeen, ObserveError> {
     let mut asking = Asking::new(runner);
-    let config = asking.first_of(&[(&["scontrol", "show", "config"], text::config)]);
-    let partitions = asking.first_of(&[(&["scontrol", "show", "partition"], text::partitions)]);
+    let config = asking.first_of(&[(CONFIG, text::config)]);
+    let partitions = asking.first_of(&[(PARTITIONS, text::partitions)]);
     let remarks = asking.remarks;
     match (config, partitions) {
         (Some(config), Some(partitions)) => {

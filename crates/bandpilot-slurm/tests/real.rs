@@ -76,6 +76,8 @@ fn json_and_text_tell_the_same_gpus() {
         let (n, w) = (Some(named), Some(wide));
         assert_eq!(holders, [w, w, None, n, None, None, n, Some(het + 1)]);
     }
+    let quick = observe(&mut runner(&slurm), Form::Quick).unwrap();
+    assert_eq!(comparable(quick), comparable(text.clone()));
     assert_eq!(comparable(json.clone()), comparable(text));
 
     let cluster = ClusterBuilder::new("c").host_type("dgx", "H100", 8).hosts("h", 1, 3).build();

@@ -49,7 +49,10 @@ fn without_json_the_text_is_asked_for_and_that_is_said() {
     let seen = observe(&mut replay, Form::Any).unwrap();
     assert_eq!(held(&seen.snapshot).len(), 4);
     let said: Vec<String> = seen.remarks.iter().map(|(c, r)| r.display(c).to_string()).collect();
-    assert_eq!(said[0], "sinfo --json: note: has no list 'nodes'\n  help: asked in text instead");
+    assert_eq!(
+        said[0],
+        "sinfo --json: note: has no list 'nodes'\n  help: asked in another form instead"
+    );
 }
 
 #[test]

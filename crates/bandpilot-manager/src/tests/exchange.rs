@@ -90,3 +90,34 @@ fn what_was_away_is_asked_again() {
     let mut hasty = Patient { inner, patience: Duration::ZERO, again };
     assert_eq!(run(&mut hasty, &["squeue"]).unwrap().code, Some(1));
 }
+
+#[test]
+fn questions_that_do_not_depend_on_each_other_are_asked_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    // Each waits for what the other writes: one after the other neither would ever end.
+    let script = |mine: &str, other: &str| {
+        let (mine, other) = (path(mine), path(other));
+        format!("touch {mine}; until [ -e {other} ]; do sleep 0.01; done; echo {mine}")
+    };
+    let (a, b) = (script("a", "b"), script("b", "a"));
+    let (a, b) = (["sh", "-c", &a], ["sh", "-c", &b]);
+    let mut written = Vec::new();
+    let inner = Patient {
+        inner: Process::default(),
+        patience: Duration::ZERO,
+        again: |_, reply| reply.code != Some(0),
+    };
+    let mut recorder = Recorder::new(inner, &mut written).unwrap();
+    let mut ahead = Ahead::ask(&mut recorder, &[&a, &b]);
+    assert_eq!(run(&mut ahead, &b).unwrap().stdout.trim(), path("b"));
+    assert_eq!(run(&mut ahead, &a).unwrap().stdout.trim(), path("a"));
+    // Asked again, and another: run as they come.
+    assert_eq!(run(&mut ahead, &a).unwrap().stdout.trim(), path("a"));
+    assert_eq!(run(&mut ahead, &["echo", "c"]).unwrap().stdout, "c\n");
+    let text = String::from_utf8(written).unwrap();
+    let mut replay = Replay::read(&text).into_result().unwrap().0;
+    let mut again = Ahead::ask(&mut replay, &[&b]);
+    assert_eq!(run(&mut again, &b).unwrap().stdout.trim(), path("b"));
+    assert_eq!(run(&mut again, &["echo", "c"]).unwrap().stdout, "c\n");
+}

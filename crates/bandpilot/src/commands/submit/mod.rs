@@ -124,9 +124,7 @@ fn decide(
 /// # Errors
 /// If Slurm does not answer.
 fn look(runner: &mut dyn Runner, remarks: &mut Remarks) -> Result<(Site, Observed), Failure> {
-    let seen = site::site(runner).map_err(|error| silent(error.reasons))?;
-    let observed = bandpilot_slurm::observe(runner, bandpilot_slurm::Form::Any)
-        .map_err(|error| silent(error.reasons))?;
+    let (seen, observed) = site::look(runner).map_err(|error| silent(error.reasons))?;
     remarks.extend(seen.remarks);
     remarks.extend(observed.remarks.iter().cloned());
     Ok((seen.site, observed))
