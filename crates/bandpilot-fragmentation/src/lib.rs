@@ -6,7 +6,9 @@
 //! more than that could be mended by moving jobs.
 
 mod census;
+mod least;
 mod occupancy;
 
 pub use census::Census;
+pub use least::{Least, Proof, least_partial};
 pub use occupancy::{Instance, Node, Occupancy, Pool};
