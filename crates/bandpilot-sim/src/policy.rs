@@ -214,6 +214,11 @@ impl Policy {
         self.order.seeded || self.placement.seeded
     }
 
+    /// True if it packs all running jobs anew, wherever they are: what no rule that moves a few jobs can be measured by.
+    pub fn repacks(&self) -> bool {
+        self.placement.name == "repack"
+    }
+
     /// Reads `fifo/best-fit`.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 mod attained;
 mod conditions;
 mod fill;
+mod hosts;
 mod moving;
 mod naive;
 mod reference;
