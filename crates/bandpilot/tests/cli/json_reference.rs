@@ -199,6 +199,17 @@ fn simulate() {
 }
 
 #[test]
+fn windows() {
+    let rows = "submit_s,duration_s,gpus\n0,9.5,8\n1,9,8\n2,8,9\n3,x,1\n400,9,8\n401,9,8\n500,1,1\n500,1,1\n";
+    let folder = folder_with(&[("t.csv", rows)]);
+    let command = "windows --trace t.csv --window 100s --eta 0.5 --least-jobs 2 --policy fifo/best-fit,fifo/counting,fifo/random";
+    let values = ["--seeds 2", "--mix 100%", "--least-jobs 4"]
+        .map(|more| json(folder.path(), &command.replace("--least-jobs 2", more)));
+    let value = json(folder.path(), command);
+    compare("windows.md", "JSON", &[&values[..], &[value]].concat());
+}
+
+#[test]
 fn fill() {
     let nodes = "sn,cpu_milli,gpu\na,9000,4\nb,9000,4\nc,x,4\n";
     let pods = "name,cpu_milli,num_gpu,gpu_milli\np,10,1,500\nq,10,2,1000\n";

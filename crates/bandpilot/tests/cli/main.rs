@@ -23,6 +23,7 @@ mod slurm_doctor;
 mod slurm_trace;
 mod slurm_verify;
 mod transcripts;
+mod windows;
 
 use std::path::{Path, PathBuf};
 
