@@ -10,5 +10,13 @@ mod least;
 mod occupancy;
 
 pub use census::Census;
-pub use least::{Least, Proof, least_partial};
+pub use least::{
+    Hosts, Least, LeastHosts, OtherHosts, Proof, least_hosts, least_hosts_on, least_partial,
+    least_partial_on,
+};
 pub use occupancy::{Instance, Node, Occupancy, Pool};
+
+#[cfg(test)]
+mod tests {
+    mod least;
+}
