@@ -7,6 +7,7 @@
 
 mod census;
 mod least;
+mod measures;
 mod occupancy;
 
 pub use census::Census;
@@ -14,9 +15,11 @@ pub use least::{
     Hosts, Least, LeastHosts, OtherHosts, Proof, least_hosts, least_hosts_on, least_partial,
     least_partial_on,
 };
+pub use measures::{Figures, Measures, PoolMeasures, Tracker, measures};
 pub use occupancy::{Instance, Node, Occupancy, Pool};
 
 #[cfg(test)]
 mod tests {
     mod least;
+    mod measures;
 }
