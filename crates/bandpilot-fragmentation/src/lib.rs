@@ -6,7 +6,17 @@
 //! more than that could be mended by moving jobs.
 
 mod census;
+mod least;
 mod occupancy;
 
 pub use census::Census;
+pub use least::{
+    Hosts, Least, LeastHosts, OtherHosts, Proof, least_hosts, least_hosts_on, least_partial,
+    least_partial_on,
+};
 pub use occupancy::{Instance, Node, Occupancy, Pool};
+
+#[cfg(test)]
+mod tests {
+    mod least;
+}
