@@ -7,6 +7,8 @@
 
 mod census;
 mod occupancy;
+pub mod space;
 
 pub use census::Census;
 pub use occupancy::{Instance, Node, Occupancy, Pool};
+pub use space::{Gang, Rules, Shift, Space};
