@@ -8,6 +8,7 @@
 mod census;
 mod least;
 mod occupancy;
+pub mod space;
 
 pub use census::Census;
 pub use least::{
@@ -15,6 +16,7 @@ pub use least::{
     least_partial_on,
 };
 pub use occupancy::{Instance, Node, Occupancy, Pool};
+pub use space::{Gang, Rules, Shift, Space};
 
 #[cfg(test)]
 mod tests {
