@@ -9,6 +9,7 @@ mod census;
 mod least;
 mod measures;
 mod occupancy;
+pub mod space;
 
 pub use census::Census;
 pub use least::{
@@ -17,6 +18,7 @@ pub use least::{
 };
 pub use measures::{Figures, Measures, PoolMeasures, Tracker, measures};
 pub use occupancy::{Instance, Node, Occupancy, Pool};
+pub use space::{Gang, Rules, Shift, Space};
 
 #[cfg(test)]
 mod tests {
