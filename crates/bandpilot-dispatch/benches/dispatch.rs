@@ -78,7 +78,7 @@ fn busy(cluster: &Cluster, free_share: f64) -> ClusterState {
         }
         let name = format!("job{}", state.jobs.len());
         let demand = Demand::Fraction(rng.random_range(0.25..1.0));
-        state.jobs.push(RunningJob { name, placement: Placement::new(shares), demand });
+        state.jobs.push(RunningJob::new(name, Placement::new(shares), demand));
     }
     state
 }

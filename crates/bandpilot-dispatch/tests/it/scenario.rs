@@ -148,7 +148,7 @@ fn state(cluster: &Cluster, rng: &mut Pcg64) -> ClusterState {
             } else {
                 Demand::GBytesPerS(rng.random_range(0.0..100.0))
             };
-            state.jobs.push(RunningJob { name: format!("j{job}"), placement, demand });
+            state.jobs.push(RunningJob::new(format!("j{job}"), placement, demand));
         }
     }
     state

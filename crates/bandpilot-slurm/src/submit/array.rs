@@ -92,7 +92,7 @@ fn sets_at(ground: &Ground<'_>, most: usize, when: When) -> (Vec<Candidate>, Opt
                 if placement.is_cross_host() {
                     let name = format!("task {}", found.len());
                     let demand = bandpilot_core::Demand::Fraction(1.0);
-                    jobs.push(RunningJob { name, placement, demand });
+                    jobs.push(RunningJob::new(name, placement, demand));
                 }
                 found.push(candidate);
             }
