@@ -19,8 +19,10 @@ mod events;
 mod index;
 mod merge;
 mod place;
+mod plan;
 mod printed;
 mod shifts;
+mod steps;
 
 #[cfg(test)]
 mod tests;
@@ -34,6 +36,7 @@ use index::Index;
 
 pub use content::{Fullness, Kind, slot_width};
 pub use events::Arrival;
+pub use plan::{Goal, Plan, Price};
 pub use shifts::Shift;
 
 /// How a space is kept in order.
