@@ -11,4 +11,4 @@ pub mod space;
 
 pub use census::Census;
 pub use occupancy::{Instance, Node, Occupancy, Pool};
-pub use space::{Gang, Goal, Plan, Price, Rules, Shift, Space};
+pub use space::{Domains, Gang, Goal, Plan, Price, Rules, Shift, Space};

@@ -15,6 +15,7 @@
 
 mod compact;
 mod content;
+mod domains;
 mod events;
 mod index;
 mod merge;
@@ -35,6 +36,7 @@ use content::Content;
 use index::Index;
 
 pub use content::{Fullness, Kind, slot_width};
+pub use domains::Domains;
 pub use events::Arrival;
 pub use plan::{Goal, Plan, Price};
 pub use shifts::Shift;
