@@ -18,7 +18,7 @@ pub use least::{
 };
 pub use measures::{Figures, Measures, PoolMeasures, Tracker, measures};
 pub use occupancy::{Instance, Node, Occupancy, Pool};
-pub use space::{Gang, Rules, Shift, Space};
+pub use space::{Domains, Gang, Goal, Plan, Price, Rules, Shift, Space};
 
 #[cfg(test)]
 mod tests {

@@ -15,12 +15,15 @@
 
 mod compact;
 mod content;
+mod domains;
 mod events;
 mod index;
 mod merge;
 mod place;
+mod plan;
 mod printed;
 mod shifts;
+mod steps;
 
 #[cfg(test)]
 mod tests;
@@ -33,7 +36,9 @@ use content::Content;
 use index::Index;
 
 pub use content::{Fullness, Kind, slot_width};
+pub use domains::Domains;
 pub use events::Arrival;
+pub use plan::{Goal, Plan, Price};
 pub use shifts::Shift;
 
 /// How a space is kept in order.

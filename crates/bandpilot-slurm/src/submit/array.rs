@@ -230,7 +230,7 @@ impl Uniform<'_, '_> {
 
     fn dispatch(&self, state: &ClusterState, request: &Request) -> Result<Answer, Impossible> {
         let given = self.ground.given;
-        let options = AnswerOptions { should_stop: given.should_stop };
+        let options = AnswerOptions { should_stop: given.should_stop, ..AnswerOptions::default() };
         dispatch(given.predictor, state, request, options)
     }
 

@@ -1,6 +1,7 @@
 //! Properties of the space, on cases made by hand and on random streams.
 
 mod cases;
+mod plans;
 mod properties;
 mod stream;
 

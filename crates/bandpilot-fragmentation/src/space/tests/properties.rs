@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// What may be on a host of eight: sizes that fit.
-fn host() -> impl Strategy<Value = Vec<usize>> {
+pub(super) fn host() -> impl Strategy<Value = Vec<usize>> {
     proptest::collection::vec(1_usize..=8, 0..6).prop_map(|sizes| {
         let mut used = 0;
         let fits = |gpus: &usize| {
