@@ -49,11 +49,10 @@ fn state(room: &Room<'_>, models: ModelSet) -> ClusterState {
             .all(|(host, mask)| mask.intersection(room.idle.on(*host)).is_empty())
     };
     let running = room.jobs.running().filter_map(|(job, grant)| match grant {
-        Grant::Gpus(placement) if runs(job) && holds(placement) => Some(RunningJob {
-            name: job.0.to_string(),
-            placement: placement.clone(),
-            demand: demand_of(f64::from(room.jobs.comm_share(job))),
-        }),
+        Grant::Gpus(placement) if runs(job) && holds(placement) => {
+            let demand = demand_of(f64::from(room.jobs.comm_share(job)));
+            Some(RunningJob::new(job.0.to_string(), placement.clone(), demand))
+        }
         _ => None,
     });
     ClusterState { jobs: running.collect(), free: usable(models, room) }
