@@ -11,10 +11,10 @@ use std::time::Duration;
 use bandpilot_core::{
     Cluster, ClusterBuilder, ClusterState, Demand, GpuMask, HostId, Placement, Request, RunningJob,
 };
-use bandpilot_dispatch::fragmentation::occupancy;
 use bandpilot_dispatch::{
     Fill, Least, Outcome, Scene, SearchOptions, least_fragmentation, scope, search,
 };
+use bandpilot_fragmentation::Occupancy;
 use bandpilot_model::model::BandwidthModel;
 use bandpilot_model::residual::{Features, Hyperparameters, Residual};
 use bandpilot_model::{Predictor, VirtualMerge};
@@ -59,7 +59,7 @@ fn fragmented(cluster: &Cluster) -> ClusterState {
         let taken = GpuMask(free.0 & rng.random::<u64>());
         *free = free.without(taken);
         let (name, placement) = (format!("inside{host:?}"), Placement::new([(host, taken)]));
-        state.jobs.push(RunningJob { name, placement, demand: Demand::Fraction(1.0) });
+        state.jobs.push(RunningJob::new(name, placement, Demand::Fraction(1.0)));
     }
     state
 }
@@ -109,7 +109,7 @@ fn decide_within(
     let scene = Scene::new(predictor, &VirtualMerge, state);
     let options = SearchOptions::default();
     let outcome = search(&scene, &scope, &request, &options).ok()?;
-    let fill = Fill::new(&occupancy(predictor.cluster(), state));
+    let fill = Fill::new(&Occupancy::of(predictor.cluster(), state));
     let (floor, known) = (0.97 * outcome.best.objective, Some(&outcome.best));
     let least =
         least_fragmentation(&scene, &scope, &request, &fill, floor, known, &options).ok()?;
@@ -175,7 +175,7 @@ fn report(predictor: &Predictor<'_>, state: &ClusterState, name: &str, gpus: usi
 
 #[expect(clippy::print_stdout, reason = "asked for on the command line")]
 fn report_within(predictor: &Predictor<'_>, state: &ClusterState, name: &str, gpus: usize) {
-    let fill = Fill::new(&occupancy(predictor.cluster(), state));
+    let fill = Fill::new(&Occupancy::of(predictor.cluster(), state));
     let start = std::time::Instant::now();
     let Some((outcome, least)) = decide_within(predictor, state, gpus) else { return };
     let elapsed = start.elapsed();

@@ -1,9 +1,7 @@
 //! How full hosts are before a set is placed and after it.
 
-use bandpilot_core::{Cluster, ClusterState, HostId, Placement};
-use bandpilot_fragmentation::{
-    Census, Instance, Least, Node, Occupancy, Pool, Proof, least_partial,
-};
+use bandpilot_core::{HostId, Placement};
+use bandpilot_fragmentation::{Census, Least, Node, Occupancy, Pool, Proof, least_partial};
 
 /// What is left of a cluster when a set is placed. Less is better: first the avoidable partial hosts, then the partial hosts, then the
 /// hosts in use.
@@ -43,33 +41,6 @@ struct PoolFill {
 pub struct Fill {
     hosts: Vec<HostFill>,
     pools: Vec<PoolFill>,
-}
-
-/// Who holds how much of which host: what a job has on a host counts as one instance. GPUs that are neither free nor held are left
-/// out, as if the host did not have them.
-pub fn occupancy(cluster: &Cluster, state: &ClusterState) -> Occupancy {
-    let mut occupancy = Occupancy::default();
-    for host in cluster.host_ids() {
-        let kind = cluster.type_of(host);
-        let same = |pool: &Pool| {
-            pool.host_gpus == kind.gpus && pool.gpu_model.eq_ignore_ascii_case(&kind.gpu_model)
-        };
-        let pool = occupancy.pools.iter().position(same).unwrap_or_else(|| {
-            let (gpu_model, host_gpus) = (kind.gpu_model.clone(), kind.gpus);
-            occupancy.pools.push(Pool { gpu_model, host_gpus });
-            occupancy.pools.len() - 1
-        });
-        let cells = state.free[host.index()].count();
-        occupancy.nodes.push(Node { host, pool, cells, held: Vec::new() });
-    }
-    for (job, running) in (0..).zip(&state.jobs) {
-        for (host, mask) in running.placement.shares() {
-            let node = &mut occupancy.nodes[host.index()];
-            node.held.push(Instance { job, gpus: mask.count(), pinned: false });
-            node.cells += mask.count();
-        }
-    }
-    occupancy
 }
 
 impl Fill {
@@ -146,7 +117,7 @@ impl Fill {
 
 #[cfg(test)]
 mod tests {
-    use bandpilot_core::{ClusterBuilder, Demand, GpuMask, RunningJob};
+    use bandpilot_core::{ClusterBuilder, ClusterState, Demand, GpuMask, RunningJob};
 
     use super::*;
 
@@ -162,10 +133,10 @@ mod tests {
             if *held > 0 {
                 let placement = Placement::new([(host, mine)]);
                 let (name, demand) = (host.index().to_string(), Demand::Fraction(1.0));
-                state.jobs.push(RunningJob { name, placement, demand });
+                state.jobs.push(RunningJob::new(name, placement, demand));
             }
         }
-        Fill::new(&occupancy(&cluster, &state))
+        Fill::new(&Occupancy::of(&cluster, &state))
     }
 
     fn numbers(left: Fragmentation) -> (usize, usize, usize, bool) {

@@ -1,9 +1,10 @@
 //! Bandwidth given up for less fragmentation.
 
 use bandpilot_core::{ClusterState, Placement, Request};
+use bandpilot_fragmentation::Occupancy;
 
 use crate::answer::{Valued, low_end, valued};
-use crate::fragmentation::{Fill, Fragmentation, occupancy};
+use crate::fragmentation::{Fill, Fragmentation};
 use crate::limits::Limits;
 use crate::scene::Scene;
 use crate::scope::Scope;
@@ -46,7 +47,7 @@ pub(crate) fn trade(
         let fast_enough = |floor| low_end(predictor, set, scene.effective(set).effective) >= floor;
         limits.allow(set) && request.min_busbw_gbytes_per_s.is_none_or(fast_enough)
     };
-    let fill = Fill::new(&occupancy(predictor.cluster(), state));
+    let fill = Fill::new(&Occupancy::of(predictor.cluster(), state));
     let options = SearchOptions { allowed: &allowed, ..*options };
     let floor = (1.0 - share) * best.effective;
     let least = least_fragmentation(scene, scope, request, &fill, floor, Some(&best), &options);

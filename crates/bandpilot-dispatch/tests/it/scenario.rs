@@ -78,7 +78,7 @@ impl Scenario {
             if !mask.is_empty() {
                 let (name, demand) = (format!("inside{}", state.jobs.len()), Demand::Fraction(1.0));
                 let placement = Placement::new([(host, mask)]);
-                state.jobs.push(RunningJob { name, placement, demand });
+                state.jobs.push(RunningJob::new(name, placement, demand));
             }
         }
         let model = model(&cluster, rng);

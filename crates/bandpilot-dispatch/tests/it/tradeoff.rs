@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use bandpilot_core::{GpuMask, HostId, Placement};
-use bandpilot_dispatch::fragmentation::occupancy;
 use bandpilot_dispatch::limits::Limits;
 use bandpilot_dispatch::{
     AnswerOptions, Fill, Least, Outcome, Scene, SearchOptions, dispatch, least_fragmentation,
     scope, search,
 };
-use bandpilot_fragmentation::{Census, least_partial};
+use bandpilot_fragmentation::{Census, Occupancy, least_partial};
 use bandpilot_model::VirtualMerge;
 use proptest::prelude::*;
 
@@ -80,7 +79,7 @@ fn solve(scenario: &Scenario, most_steps: u64) -> Option<(Outcome, Vec<Least>)> 
     let allowed = |set: &Placement| limits.allow(set);
     let options = SearchOptions { allowed: &allowed, ..SearchOptions::default() };
     let outcome = search(&scene, &scope, &scenario.request, &options).ok()?;
-    let fill = Fill::new(&occupancy(&scenario.cluster, &scenario.state));
+    let fill = Fill::new(&Occupancy::of(&scenario.cluster, &scenario.state));
     let (request, options) = (&scenario.request, SearchOptions { most_steps, ..options });
     let least = |share: &f64| {
         let floor = (1.0 - share) * outcome.best.objective;

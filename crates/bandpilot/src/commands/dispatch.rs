@@ -41,7 +41,10 @@ pub fn dispatch(args: &Dispatch) -> Result<Done, Failure> {
     let model = models.of(args.op, "--op", &mut remarks);
     let predictor = Predictor::new(&model, &ground.cluster, asked.request.bytes);
     let passed = || deadline.has_passed();
-    let options = AnswerOptions { should_stop: deadline.is_given().then_some(&passed) };
+    let options = AnswerOptions {
+        should_stop: deadline.is_given().then_some(&passed),
+        ..AnswerOptions::default()
+    };
     let (state, request) = (&ground.state, &asked.request);
     let mut answer = bandpilot_dispatch::dispatch(&predictor, state, request, options)
         .map_err(|impossible| asked.refuse(&impossible, &ground.cluster, state))?;
