@@ -219,6 +219,12 @@ impl Policy {
         self.placement.name == "repack"
     }
 
+    /// True if it may split an instance over hosts, which rules that keep instances whole can hardly be measured by: next to nothing
+    /// is blocked by scattered GPUs then.
+    pub fn splits(&self) -> bool {
+        ["compact", "bandpilot", "bandpilot-tradeoff"].contains(&self.placement.name)
+    }
+
     /// Reads `fifo/best-fit`.
     ///
     /// # Errors

@@ -34,6 +34,9 @@ fn summary(page: &mut Page, result: &Studied, of: &OfEta, few: &[i64]) {
     page.section(&format!("Eta {}", of.eta), "");
     if let Some(sentence) = result.sentence(of) {
         page.lead(&format!("{sentence}."));
+        if let Some(left_out) = result.left_out() {
+            page.text(&format!("It is {left_out}."));
+        }
     }
     if let Some((fewest, most)) = of.hosts() {
         page.text(&format!("Clusters of {fewest} to {most} hosts."));
