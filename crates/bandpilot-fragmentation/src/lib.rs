@@ -6,9 +6,19 @@
 //! more than that could be mended by moving jobs.
 
 mod census;
+mod least;
 mod occupancy;
 pub mod space;
 
 pub use census::Census;
+pub use least::{
+    Hosts, Least, LeastHosts, OtherHosts, Proof, least_hosts, least_hosts_on, least_partial,
+    least_partial_on,
+};
 pub use occupancy::{Instance, Node, Occupancy, Pool};
 pub use space::{Domains, Gang, Goal, Plan, Price, Rules, Shift, Space};
+
+#[cfg(test)]
+mod tests {
+    mod least;
+}

@@ -139,7 +139,9 @@ impl Domains {
             moving.extend(panels.into_iter().map(|panel| {
                 let content: Vec<Instance> =
                     self.panels.hosts[panel as usize].all().copied().collect();
-                content.iter().for_each(|instance| self.panels.take(panel, *instance));
+                for instance in &content {
+                    self.panels.take(panel, *instance);
+                }
                 (content, panel, shift.to.0)
             }));
         }
