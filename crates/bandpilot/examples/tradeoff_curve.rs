@@ -101,7 +101,10 @@ fn curve(order: &str, arguments: &[String], rows: &[Row]) -> String {
     exchange.points = of.iter().map(|row| (given_up(row), saved_s(row))).collect();
     exchange.points.sort_by(|a, b| a.0.total_cmp(&b.0));
     let x = Axis::count("mean bandwidth given up, %", most(&given_up));
-    page.figure("What it buys", &lines(&[exchange], &x, &Axis::duration_s(label, most(&saved_s)), 220.0));
+    page.figure(
+        "What it buys",
+        &lines(&[exchange], &x, &Axis::duration_s(label, most(&saved_s)), 220.0),
+    );
     for row in of {
         page.text(&format!(
             "{} %: {:.1} GB/s, blocked for {}, AFR {:.4}, mean JCT {:.0} s.",
