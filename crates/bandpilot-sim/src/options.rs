@@ -53,6 +53,11 @@ pub struct Options {
     pub two_stage_theta_s: Option<f64>,
     /// `repack`: time from one round to the next, seconds.
     pub round_s: f64,
+    /// `compass`: while jobs wait, jobs are moved if more hosts than this are partial that need not be (N*SIF).
+    pub compass_tau: usize,
+    /// `compass`: the GPU-seconds that moves cost may be so many times those that the job which they let start would wait for without
+    /// them; infinite for any cost.
+    pub compass_beta: f64,
     /// `bandpilot`: a job that may be split waits rather than run at less than this share (0..=1) of the rate that the best set
     /// of the same GPU models would give it on an idle cluster.
     pub least_rate: f64,
@@ -69,6 +74,8 @@ impl Default for Options {
             aging_s: 86_400.0,
             two_stage_theta_s: None,
             round_s: 360.0,
+            compass_tau: 2,
+            compass_beta: 1.0,
             least_rate: 0.9,
             search_steps: 20_000,
         }

@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::orders::{By, Easy, Las, Order, Skip, Srtf, Strict, TwoStage, theta_of_s};
 use crate::placements::{
-    Bandpilot, BestFit, Counting, Drain, FewestHosts, Fgd, FirstFit, PlacementRule, Random, Repack,
+    Bandpilot, BestFit, Compass, CompassPrinted, Counting, Drain, FewestHosts, Fgd, FirstFit,
+    PlacementRule, Random, Repack,
 };
 use crate::scheduler::Scheduler;
 use crate::setting::Setting;
@@ -101,7 +102,7 @@ pub const ORDERS: [OrderName; 9] = [
 ];
 
 /// All placement rules.
-pub const PLACEMENTS: [PlacementName; 11] = [
+pub const PLACEMENTS: [PlacementName; 14] = [
     PlacementName {
         name: "counting",
         summary: "only the number of idle GPUs counts",
@@ -178,6 +179,27 @@ pub const PLACEMENTS: [PlacementName; 11] = [
         seeded: false,
         bound: false,
         make: |setting| Some(Box::new(Repack::new(setting.options.round_s))),
+    },
+    PlacementName {
+        name: "compass",
+        summary: "anchors in slots, single GPUs beside them; the fewest jobs move if that lets one start (COMPASS-ABS, repaired)",
+        seeded: false,
+        bound: false,
+        make: |setting| Some(Box::new(Compass::moving(setting.options))),
+    },
+    PlacementName {
+        name: "compass-printed",
+        summary: "the same as the paper prints it: compacted after every event",
+        seeded: false,
+        bound: false,
+        make: |_| Some(Box::new(CompassPrinted)),
+    },
+    PlacementName {
+        name: "compass-place-only",
+        summary: "the same, nobody moves",
+        seeded: false,
+        bound: false,
+        make: |_| Some(Box::new(Compass::place_only())),
     },
 ];
 

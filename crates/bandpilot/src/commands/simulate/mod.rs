@@ -171,6 +171,8 @@ fn options(options: &Options) -> About {
         aging_s,
         two_stage_theta_s,
         round_s,
+        compass_tau,
+        compass_beta,
         least_rate,
         search_steps,
     } = options;
@@ -187,6 +189,8 @@ fn options(options: &Options) -> About {
         "aging_s": aging_s,
         "two_stage_theta_s": theta,
         "round_s": round_s,
+        "compass_tau": compass_tau,
+        "compass_beta": compass_beta,
         "least_rate": least_rate,
         "search_steps": search_steps,
     });
