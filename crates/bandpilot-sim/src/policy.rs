@@ -101,7 +101,7 @@ pub const ORDERS: [OrderName; 9] = [
 ];
 
 /// All placement rules.
-pub const PLACEMENTS: [PlacementName; 11] = [
+pub const PLACEMENTS: [PlacementName; 12] = [
     PlacementName {
         name: "counting",
         summary: "only the number of idle GPUs counts",
@@ -164,6 +164,13 @@ pub const PLACEMENTS: [PlacementName; 11] = [
         seeded: false,
         bound: false,
         make: |setting| Some(Box::new(Bandpilot::whole(setting)?)),
+    },
+    PlacementName {
+        name: "bandpilot-tradeoff",
+        summary: "like bandpilot, but a share of the bandwidth is given up for less fragmentation",
+        seeded: false,
+        bound: false,
+        make: |setting| Some(Box::new(Bandpilot::trading(setting)?)),
     },
     PlacementName {
         name: "drain",

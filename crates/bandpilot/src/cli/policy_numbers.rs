@@ -4,7 +4,7 @@ use bandpilot_sim::Options;
 use clap::Args;
 
 use super::conditions::{long_seconds, seconds};
-use super::request::share;
+use super::request::{per_cent, share};
 
 /// What queue orders and placements take.
 #[derive(Debug, Args)]
@@ -48,6 +48,16 @@ pub struct PolicyNumbers {
         help_heading = "Placements"
     )]
     pub least_rate: f64,
+    /// bandpilot-tradeoff: so much of the best effective bandwidth is given up for less fragmentation
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value = "3%",
+        allow_hyphen_values = true,
+        value_parser = per_cent,
+        help_heading = "Placements"
+    )]
+    pub tradeoff: f64,
     /// repack: time from one round to the next
     #[arg(
         long,
@@ -80,6 +90,7 @@ impl PolicyNumbers {
         options.aging_s = self.aging;
         options.two_stage_theta_s = self.two_stage_theta;
         options.least_rate = self.least_rate;
+        options.tradeoff = self.tradeoff;
         options.round_s = self.round;
         options.search_steps = self.search_steps;
     }
@@ -142,6 +153,7 @@ mod tests {
         let given = options(&args).unwrap();
         assert_eq!(given.las_thresholds_gpu_s, [10.0, 20.5, 1_000.0]);
         assert_eq!((given.aging_s, given.two_stage_theta_s), (7_200.0, Some(90.0)));
+        assert_eq!(options(&["--tradeoff", "0.5"]).unwrap().tradeoff, 0.005);
         assert_eq!(options(&["--aging", "never"]).unwrap().aging_s, f64::INFINITY);
         for (name, value, part) in [
             ("--las-thresholds", "", "'' is not a number above 0"),
@@ -155,6 +167,8 @@ mod tests {
             ("--aging", "soon", "nor never"),
             ("--two-stage-theta", "0", "shorter than a second"),
             ("--two-stage-theta", "inf", "is not a time"),
+            ("--tradeoff", "101%", "between 0% and 100%"),
+            ("--tradeoff", "some", "per cent such as 3%"),
         ] {
             let error = options(&[name, value]).unwrap_err();
             assert!(error.contains(part) && error.contains(name), "{name} {value}: {error}");

@@ -22,6 +22,7 @@ mod slurm_config;
 mod slurm_doctor;
 mod slurm_trace;
 mod slurm_verify;
+mod tradeoff;
 mod transcripts;
 
 use std::path::{Path, PathBuf};

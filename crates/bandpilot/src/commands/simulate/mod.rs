@@ -172,6 +172,7 @@ fn options(options: &Options) -> About {
         two_stage_theta_s,
         round_s,
         least_rate,
+        tradeoff,
         search_steps,
     } = options;
     let theta = two_stage_theta_s.map_or(Value::from("by the trace"), Value::from);
@@ -188,6 +189,7 @@ fn options(options: &Options) -> About {
         "two_stage_theta_s": theta,
         "round_s": round_s,
         "least_rate": least_rate,
+        "tradeoff": tradeoff,
         "search_steps": search_steps,
     });
     match all {
