@@ -1,6 +1,7 @@
 //! The arguments as they are given; what they mean is up to the commands.
 
 mod conditions;
+mod fragmentation;
 mod kept;
 mod policy_numbers;
 mod request;
@@ -18,6 +19,8 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub use conditions::Conditions;
+use fragmentation::FRAGMENTATION_EXAMPLES;
+pub use fragmentation::{Fragmentation, Running};
 pub use kept::Kept;
 pub use policy_numbers::PolicyNumbers;
 use request::{DISPATCH_EXAMPLES, EXPLAIN_EXAMPLES, collective};
@@ -161,6 +164,9 @@ pub enum Cluster {
     #[command(after_help = "Example:
   bandpilot cluster check cluster.toml      # exits with 3 if there are errors")]
     Check(ClusterFile),
+    /// Show how full each host is, and how fragmented that is: what a repack could mend
+    #[command(after_help = FRAGMENTATION_EXAMPLES)]
+    Fragmentation(Fragmentation),
     /// Make a cluster file of `nvidia-smi topo -m` output, Slurm's files and tables of leaves
     #[command(after_help = "Examples:
   bandpilot cluster import dumps/ --nic-gbit-per-s 400 --name mycluster --out cluster.toml

@@ -9,6 +9,7 @@ pub mod evaluate;
 pub mod explain;
 pub mod fill;
 pub mod fit;
+pub mod fragmentation;
 mod ground;
 pub mod man;
 pub mod measure;
