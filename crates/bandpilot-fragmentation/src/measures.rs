@@ -43,8 +43,8 @@ pub struct Figures {
     pub least_hosts: LeastHosts,
     /// The condition WCC holds, in all pools.
     pub is_wide: bool,
-    /// The least slack of a pool in the condition WCC, see [`Census::slack`].
-    pub slack: i64,
+    /// The least slack of a pool in the condition WCC, see [`Census::slack`]. Only pools whose hosts are a power of two have one.
+    pub slack: Option<i64>,
 }
 
 impl Figures {
@@ -58,7 +58,7 @@ impl Figures {
         least: Least { partial: 0, proof: Proof::Exact },
         least_hosts: LeastHosts { hosts: 0, proof: Proof::Exact },
         is_wide: true,
-        slack: i64::MAX,
+        slack: None,
     };
 
     /// Hosts that are partial and need not be (N*SIF). If Phi* is a bound, it may be fewer.
@@ -96,7 +96,7 @@ impl Figures {
                 proof: self.least_hosts.proof.max(other.least_hosts.proof),
             },
             is_wide: self.is_wide && other.is_wide,
-            slack: self.slack.min(other.slack),
+            slack: self.slack.into_iter().chain(other.slack).min(),
         }
     }
 }
@@ -269,7 +269,7 @@ impl Sums {
             least,
             least_hosts,
             is_wide: self.census.is_wide(),
-            slack: self.census.slack(),
+            slack: self.census.host_gpus().is_power_of_two().then(|| self.census.slack()),
         }
     }
 }

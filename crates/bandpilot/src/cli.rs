@@ -1,6 +1,7 @@
 //! The arguments as they are given; what they mean is up to the commands.
 
 mod conditions;
+mod fragmentation;
 mod kept;
 mod policy_numbers;
 mod request;
@@ -18,6 +19,8 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub use conditions::Conditions;
+use fragmentation::{COMPACT_EXAMPLES, FRAGMENTATION_EXAMPLES};
+pub use fragmentation::{Compact, Fragmentation, Running, Wanted};
 pub use kept::Kept;
 pub use policy_numbers::PolicyNumbers;
 use request::{DISPATCH_EXAMPLES, EXPLAIN_EXAMPLES, collective};
@@ -121,6 +124,9 @@ pub enum Command {
     /// Play a trace day by day on clusters of the right size: how often is a policy the best?
     #[command(after_help = WINDOWS_EXAMPLES)]
     Windows(Box<Windows>),
+    /// Advise which jobs to move: so that a job fits, or that fewer hosts are partial
+    #[command(after_help = COMPACT_EXAMPLES)]
+    Compact(Compact),
     /// Fill a cluster with pods that share GPUs or take whole ones: how much of it can be allocated?
     #[command(after_help = FILL_EXAMPLES)]
     Fill(Fill),
@@ -162,6 +168,9 @@ pub enum Cluster {
     #[command(after_help = "Example:
   bandpilot cluster check cluster.toml      # exits with 3 if there are errors")]
     Check(ClusterFile),
+    /// Show how full each host is, and how fragmented that is: what a repack could mend
+    #[command(after_help = FRAGMENTATION_EXAMPLES)]
+    Fragmentation(Fragmentation),
     /// Make a cluster file of `nvidia-smi topo -m` output, Slurm's files and tables of leaves
     #[command(after_help = "Examples:
   bandpilot cluster import dumps/ --nic-gbit-per-s 400 --name mycluster --out cluster.toml

@@ -46,9 +46,13 @@ fn run(command: Command, json: bool) -> Result<Done, Failure> {
         Command::Evaluate(args) => commands::evaluate::evaluate(&args),
         Command::Simulate(args) => commands::simulate::simulate(&args),
         Command::Windows(args) => commands::windows::windows(&args),
+        Command::Compact(args) => commands::compact::compact(&args),
         Command::Fill(args) => commands::fill::fill(&args),
         Command::Cluster(Cluster::Show(args)) => commands::cluster::show(&args),
         Command::Cluster(Cluster::Check(args)) => commands::cluster::check(&args),
+        Command::Cluster(Cluster::Fragmentation(args)) => {
+            commands::fragmentation::fragmentation(&args)
+        }
         Command::Cluster(Cluster::Import(args)) => commands::cluster_import::cluster_import(&args),
         Command::Cluster(Cluster::Example(args)) => Ok(commands::cluster::example(&args)),
         Command::Measure(Measure::Import(args)) => commands::measure::import(&args),

@@ -35,14 +35,16 @@ type Candidate = (i64, std::cmp::Reverse<(HostId, usize)>);
 impl Fgd {
     /// For the mix of a workload.
     pub fn new(workload: &Workload) -> Self {
+        Self { target: Self::target(workload), known: FxHashMap::default() }
+    }
+
+    /// The target workload of a mix.
+    pub fn target(workload: &Workload) -> Target {
         let mut counts: BTreeMap<PodShape, u64> = BTreeMap::new();
         for job in (0..workload.len() as u32).map(JobId) {
             *counts.entry(target_shape(workload.shape(job))).or_default() += 1;
         }
-        Self {
-            target: Target::of_counts(counts.into_iter().collect()),
-            known: FxHashMap::default(),
-        }
+        Target::of_counts(counts.into_iter().collect())
     }
 
     /// The fragmentation of a host with so much free on its GPUs, times the jobs of the target.

@@ -3,12 +3,14 @@
 pub mod audit;
 pub mod cluster;
 pub mod cluster_import;
+pub mod compact;
 pub mod completions;
 pub mod dispatch;
 pub mod evaluate;
 pub mod explain;
 pub mod fill;
 pub mod fit;
+pub mod fragmentation;
 mod ground;
 pub mod man;
 pub mod measure;

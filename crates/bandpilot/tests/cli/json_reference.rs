@@ -157,6 +157,24 @@ fn dispatch() {
 }
 
 #[test]
+fn fragmentation() {
+    let folder = prepared();
+    let path = folder.path();
+    fs::write(path.join("nothing.toml"), "").unwrap();
+    let one = "[[host_type]]\nname = 'six'\ngpu_model = 'L40'\ngpus = 6\nlinks = 'nvswitch'\n[[hosts]]\nnames = 's1'\ntype = 'six'\n";
+    fs::write(path.join("six.toml"), one).unwrap();
+    let values = [
+        json(path, "cluster fragmentation --cluster remark.toml --state fragmented.toml"),
+        json(
+            path,
+            "cluster fragmentation --cluster cluster.toml --state nothing.toml --trace trace.csv",
+        ),
+        json(path, "cluster fragmentation --cluster six.toml --state nothing.toml"),
+    ];
+    compare("fragmentation.md", "JSON", &values);
+}
+
+#[test]
 fn parallel() {
     let folder = prepared();
     let path = folder.path();

@@ -9,6 +9,7 @@ mod evaluate;
 mod explain;
 mod fill;
 mod fit;
+mod fragmentation;
 mod json_reference;
 mod measure;
 mod output;

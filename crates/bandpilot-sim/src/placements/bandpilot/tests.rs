@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use bandpilot_core::{
     Cluster, ClusterBuilder, ClusterState, LinkClass, Links, Request, RunningJob,
 };
-use bandpilot_fragmentation::Occupancy;
 use bandpilot_dispatch::{AnswerOptions, Fill, dispatch};
+use bandpilot_fragmentation::Occupancy;
 use bandpilot_model::{BandwidthModel, Predictor, VirtualMerge};
 use bandpilot_readers::trace_file;
 use rand::RngExt;
