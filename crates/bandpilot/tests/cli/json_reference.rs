@@ -175,6 +175,19 @@ fn fragmentation() {
 }
 
 #[test]
+fn compact() {
+    let folder = prepared();
+    let path = folder.path();
+    let lab = "compact --cluster cluster.toml --state fragmented.toml";
+    let values = [
+        json(path, &format!("{lab} --out moved.toml")),
+        json(path, &format!("{lab} --for 8 --expected-wait 10m")),
+        json(path, &format!("{lab} --for 8 --expected-wait 1s")),
+    ];
+    compare("compact.md", "JSON", &values);
+}
+
+#[test]
 fn parallel() {
     let folder = prepared();
     let path = folder.path();

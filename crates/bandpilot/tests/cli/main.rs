@@ -4,6 +4,7 @@
 
 mod cluster;
 mod cluster_import;
+mod compact;
 mod dispatch;
 mod evaluate;
 mod explain;
