@@ -192,7 +192,7 @@ pub const PLACEMENTS: [PlacementName; 14] = [
         summary: "the same as the paper prints it: compacted after every event",
         seeded: false,
         bound: false,
-        make: |_| Some(Box::new(CompassPrinted)),
+        make: |_| Some(Box::<CompassPrinted>::default()),
     },
     PlacementName {
         name: "compass-place-only",
