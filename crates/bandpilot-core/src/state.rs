@@ -1,6 +1,6 @@
 //! What is free and what runs, at one moment.
 
-use crate::{Cluster, GpuMask, Placement};
+use crate::{Cluster, GpuMask, HostId, Placement};
 
 /// How much bandwidth a running job asks of what it shares.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,6 +20,31 @@ pub struct RunningJob {
     pub placement: Placement,
     /// What it asks of the network.
     pub demand: Demand,
+    /// GPUs of each of its instances, the parts that must stay inside a host; if not given, its GPUs on a host are one instance.
+    /// Divides its GPUs on every host.
+    pub instance_gpus: Option<usize>,
+    /// It must stay where it is.
+    pub pinned: bool,
+}
+
+impl RunningJob {
+    /// A job that may be moved, with one instance on each of its hosts.
+    pub const fn new(name: String, placement: Placement, demand: Demand) -> Self {
+        Self { name, placement, demand, instance_gpus: None, pinned: false }
+    }
+
+    /// Its instances: host and GPUs of each. What is on a host is cut up in the order of the indexes.
+    pub fn instances(&self) -> impl Iterator<Item = (HostId, GpuMask)> + '_ {
+        self.placement.shares().iter().flat_map(|(host, mask)| {
+            let size = self.instance_gpus.unwrap_or(mask.count()).max(1);
+            let mut left = *mask;
+            std::iter::from_fn(move || {
+                let instance = left.lowest(size.min(left.count()));
+                left = left.without(instance);
+                (!instance.is_empty()).then_some((*host, instance))
+            })
+        })
+    }
 }
 
 /// An immutable snapshot that a decision is made on.

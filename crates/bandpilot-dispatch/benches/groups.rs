@@ -47,7 +47,7 @@ fn state(cluster: &Cluster, jobs: bool, rng: &mut Pcg64) -> ClusterState {
         let demand = Demand::Fraction(rng.random_range(0.2..1.0));
         let placement = Placement::new(shares);
         if placement.gpus() > 0 {
-            state.jobs.push(RunningJob { name: format!("job{number}"), placement, demand });
+            state.jobs.push(RunningJob::new(format!("job{number}"), placement, demand));
         }
     }
     state

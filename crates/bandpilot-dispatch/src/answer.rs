@@ -9,6 +9,7 @@ use crate::limits::{self, Limits};
 use crate::scene::{Loss, Scene};
 use crate::scope::{self, Impossible, Scope};
 use crate::search::{Found, NotFound, Objective, Outcome, SearchOptions, search};
+use crate::tradeoff::{Tradeoff, trade};
 
 /// How to answer.
 #[derive(Clone, Copy, Default)]
@@ -16,6 +17,8 @@ pub struct AnswerOptions<'a> {
     /// Asked now and then; `true` ends the search with what it has. `None`: the search ends by itself after as many steps as
     /// keep an answer within tens of milliseconds.
     pub should_stop: Option<&'a dyn Fn() -> bool>,
+    /// Of the sets whose effective bandwidth is within this share (0 to 1) of the best, the one that leaves the least fragmentation.
+    pub tradeoff: Option<f64>,
 }
 
 /// Bandwidths of a set.
@@ -84,6 +87,8 @@ pub struct Answer {
     pub harm: Vec<Harm>,
     /// Hosts that could take over, with the GPUs to take; as many as were asked for.
     pub spares: Placement,
+    /// What was given up for less fragmentation, if that was asked for.
+    pub tradeoff: Option<Tradeoff>,
     /// What to paste.
     pub launch: Launch,
     /// Steps of the search.
@@ -116,7 +121,7 @@ pub fn dispatch(
     let nothing = |not: NotFound| limits.refusal(not.proven).unwrap_or_else(out_of_time);
     let mut outcome = search(&scene, &scope, request, &search_options).map_err(nothing)?;
     if let Some(floor) = request.min_busbw_gbytes_per_s
-        && low_end(predictor, &outcome.best) < floor
+        && low_end(predictor, &outcome.best.placement, outcome.best.effective) < floor
     {
         let careful = SearchOptions { objective: Objective::LowEnd, ..search_options };
         // The certificate stays about the effective bandwidth, which the careful search does not maximise.
@@ -127,11 +132,21 @@ pub fn dispatch(
         }
         outcome.upper_bound = upper_bound;
     }
-    Ok(assemble(&scene, &scope, state, request, outcome))
+    let mut tradeoff = None;
+    if let Some(share) = options.tradeoff {
+        let best = (share, outcome.best);
+        let (found, traded, steps) = trade(&scene, &scope, state, request, best, &search_options);
+        outcome.best = found;
+        outcome.steps += steps;
+        tradeoff = Some(traded);
+    }
+    let answer = assemble(&scene, &scope, state, request, outcome);
+    Ok(Answer { tradeoff, ..answer })
 }
 
-fn low_end(predictor: &Predictor<'_>, found: &Found) -> f64 {
-    found.effective * (1.0 - predictor.predict(&found.placement).band)
+/// Low end of the effective bandwidth of a set, GB/s.
+pub(crate) fn low_end(predictor: &Predictor<'_>, set: &Placement, effective: f64) -> f64 {
+    effective * (1.0 - predictor.predict(set).band)
 }
 
 pub(crate) fn out_of_time() -> Impossible {
@@ -199,6 +214,7 @@ fn assemble(
                 .into_iter()
                 .take(request.spare_hosts),
         ),
+        tradeoff: None,
         launch: launch(predictor.cluster(), &best.placement),
         steps,
         chosen: valued(best),

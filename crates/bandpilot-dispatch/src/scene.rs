@@ -301,8 +301,8 @@ mod tests {
                     prop_assert_eq!(scene.add(index, &set, Demand::Fraction(0.7)), set.is_cross_host());
                     jobs[index] = Some(set);
                 }
-                let job = |set: &Placement| RunningJob {
-                    name: String::new(), placement: set.clone(), demand: Demand::Fraction(0.7),
+                let job = |set: &Placement| {
+                    RunningJob::new(String::new(), set.clone(), Demand::Fraction(0.7))
                 };
                 let running = jobs.iter().flatten().map(job).collect();
                 let state = ClusterState { free: vec![GpuMask::EMPTY; 4], jobs: running };

@@ -10,6 +10,8 @@
 
 mod cells;
 mod jobs;
+mod least;
+mod leaving;
 mod rails;
 mod seeds;
 mod state;
@@ -22,6 +24,8 @@ use crate::classes;
 use crate::scene::Scene;
 use crate::scope::Scope;
 use state::Incumbents;
+
+pub use least::{Least, least_fragmentation};
 
 /// A search that is not over after so many steps is begun anew from more good sets.
 const EASY_STEPS: u64 = 20_000;
@@ -150,10 +154,7 @@ pub fn search(
     let Some((best, runner_up)) = found.into_sets() else {
         return Err(NotFound { proven: exhaustive && unseen == f64::NEG_INFINITY });
     };
-    let align = |found: Found| {
-        let alike = |host| classes::all_alike(scene, host);
-        Found { placement: rails::aligned(&found.placement, &scope.usable, alike), ..found }
-    };
+    let align = |found| aligned(scene, scope, found);
     let (best, runner_up) = (align(best), runner_up.map(align));
     let upper_bound = exhaustive.then_some(best.objective.max(unseen));
     Ok(Outcome {
@@ -163,6 +164,13 @@ pub fn search(
         runner_up,
         steps: ended.steps,
     })
+}
+
+/// Of GPUs that are all alike the same indexes on every host.
+fn aligned(scene: &Scene<'_>, scope: &Scope, mut found: Found) -> Found {
+    let alike = |host| classes::all_alike(scene, host);
+    found.placement = rails::aligned(&found.placement, &scope.usable, alike);
+    found
 }
 
 /// Sets inside one host. They meet no running job, so every host's best subset is a candidate. False if some host's subsets

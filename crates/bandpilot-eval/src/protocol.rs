@@ -133,10 +133,9 @@ pub fn cases(mode: Mode, repeats: usize, seed: u64) -> Vec<Case> {
 /// The case as a snapshot: when idle the background job carries no traffic and is left out.
 pub fn snapshot(case: &Case) -> ClusterState {
     let busy = case.ratio > 0.0 && case.background.gpus() > 0;
-    let jobs = busy.then(|| RunningJob {
-        name: "background".to_owned(),
-        placement: case.background.clone(),
-        demand: Demand::Fraction(case.ratio),
+    let jobs = busy.then(|| {
+        let demand = Demand::Fraction(case.ratio);
+        RunningJob::new("background".to_owned(), case.background.clone(), demand)
     });
     ClusterState { free: case.free.to_vec(), jobs: jobs.into_iter().collect() }
 }

@@ -60,4 +60,10 @@ impl Census {
         });
         self.count(1).cast_signed() as i64 - beside.sum::<i64>()
     }
+
+    /// The condition WCC holds: hosts are a power of two and [`slack`](Self::slack) is not negative. Then everything packs without
+    /// gaps into slots of powers of two, and these into hosts.
+    pub fn is_wide(&self) -> bool {
+        self.host_gpus().is_power_of_two() && self.slack() >= 0
+    }
 }

@@ -3,8 +3,10 @@
 mod corner;
 mod program;
 mod simplex;
+mod uneven;
 
 use self::program::{Class, Cost, MOST_WORK, Program};
+pub use self::uneven::{Hosts, OtherHosts, least_hosts_on, least_partial_on};
 use crate::Census;
 
 /// How sure a least number is.
@@ -34,26 +36,6 @@ pub struct LeastHosts {
     pub proof: Proof,
 }
 
-/// The hosts of a pool, where they are not all alike.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Hosts {
-    /// Hosts with all their GPUs.
-    pub whole: usize,
-    /// The others.
-    pub others: Vec<OtherHosts>,
-}
-
-/// Hosts that have fewer GPUs to give than the whole ones of their pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct OtherHosts {
-    /// GPUs of each, fewer than of a whole host.
-    pub cells: usize,
-    /// Something stays on each: it is partial unless all its `cells` are filled, and in use in any case.
-    pub held: bool,
-    /// How many there are.
-    pub count: usize,
-}
-
 /// The least number of partial hosts over all packings of these instances into hosts of [`Census::host_gpus`] GPUs, as many as it
 /// takes (Phi*).
 ///
@@ -74,8 +56,8 @@ pub fn least_partial(census: &Census) -> Least {
 
 /// The same, with so much work at most.
 pub(crate) fn least_partial_within(census: &Census, work: usize) -> Least {
-    let uneven = usize::from(!census.gpus().is_multiple_of(census.host_gpus().max(1)));
-    if wide_capacity(census) {
+    let uneven = uneven(census);
+    if census.is_wide() {
         return Least { partial: uneven, proof: Proof::Exact };
     }
     let left = left_after_pairs(census);
@@ -95,7 +77,7 @@ pub(crate) fn least_partial_within(census: &Census, work: usize) -> Least {
 pub fn least_hosts(census: &Census) -> LeastHosts {
     let host = census.host_gpus().max(1);
     let even = census.gpus().div_ceil(host);
-    if wide_capacity(census) {
+    if census.is_wide() {
         return LeastHosts { hosts: even, proof: Proof::Exact };
     }
     let left = left_after_pairs(census);
@@ -105,57 +87,6 @@ pub fn least_hosts(census: &Census) -> LeastHosts {
     let known = left.iter().map(|(_, count)| count).sum();
     let rest = least(&left, &[class], (even - paired, known), MOST_WORK);
     LeastHosts { hosts: paired + rest.partial, proof: rest.proof }
-}
-
-/// The least number of partial hosts over all packings into these hosts, if one of `known` exists.
-///
-/// Instances that complete each other cannot be paired first here: a host of 7 GPUs has a better use for a 4 than to be left to a 3.
-pub fn least_partial_on(census: &Census, hosts: &Hosts, known: usize) -> Least {
-    let others = || hosts.others.iter().filter(|other| other.cells > 0 && other.count > 0);
-    let held: usize = others().filter(|other| other.held).map(|other| other.count).sum();
-    let classes = others().map(|other| {
-        // One with something on it counts as partial from the start; filled, it no longer is.
-        let (full, part) = if other.held { (-1, 0) } else { (0, 1) };
-        Class { size: other.cells, full, part, limit: Some(other.count) }
-    });
-    let whole = Class { size: census.host_gpus(), full: 0, part: 1, limit: None };
-    let bound = large_left_alone(census).saturating_sub(others().map(|other| other.count).sum());
-    on_limited(census, hosts, whole, classes.collect(), (bound, known, held))
-}
-
-/// The least number of hosts in use over all packings into these hosts, those with something on them included, if one of `known` exists.
-pub fn least_hosts_on(census: &Census, hosts: &Hosts, known: usize) -> LeastHosts {
-    let held: usize = hosts.others.iter().filter(|o| o.held).map(|other| other.count).sum();
-    let classes = hosts.others.iter().filter(|other| other.cells > 0 && other.count > 0);
-    let classes = classes.map(|other| {
-        let cost = i64::from(!other.held);
-        Class { size: other.cells, full: cost, part: cost, limit: Some(other.count) }
-    });
-    let whole = Class { size: census.host_gpus(), full: 1, part: 1, limit: None };
-    let least = on_limited(census, hosts, whole, classes.collect(), (held, known, held));
-    LeastHosts { hosts: least.partial, proof: least.proof }
-}
-
-/// With as many whole hosts as there are. Further ones cost more than what is `known`, so that no least packing has them.
-fn on_limited(
-    census: &Census,
-    hosts: &Hosts,
-    whole: Class,
-    mut classes: Vec<Class>,
-    (bound, known, held): (usize, usize, usize),
-) -> Least {
-    // What fills a whole host alone has one.
-    let filling = census.count(census.host_gpus()).min(hosts.whole);
-    let beyond = signed(known + held) + 1;
-    classes.push(Class { limit: Some(hosts.whole - filling), ..whole });
-    classes.push(Class { full: beyond, part: beyond, ..whole });
-    let fixed = signed(held) + signed(filling) * whole.full;
-    let items = items(census);
-    let solved = Program::new(&items, &classes).map(|program| {
-        let cost = program.solve(signed(bound) - fixed, signed(known) - fixed, MOST_WORK);
-        Cost { least: cost.least + fixed, ..cost }
-    });
-    labelled(solved, bound, known)
 }
 
 fn least(
@@ -181,9 +112,9 @@ fn signed(count: usize) -> i64 {
     count.cast_signed() as i64
 }
 
-/// The condition WCC: slots of powers of two with ones beside what does not fill them pack without gaps, if hosts are a power of two too.
-fn wide_capacity(census: &Census) -> bool {
-    census.host_gpus().is_power_of_two() && census.slack() >= 0
+/// Whole hosts cannot all be full.
+fn uneven(census: &Census) -> usize {
+    usize::from(!census.gpus().is_multiple_of(census.host_gpus().max(1)))
 }
 
 /// The sizes below a whole host, largest first, with their counts.

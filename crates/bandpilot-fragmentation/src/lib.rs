@@ -7,6 +7,7 @@
 
 mod census;
 mod least;
+mod measures;
 mod occupancy;
 pub mod space;
 
@@ -15,10 +16,12 @@ pub use least::{
     Hosts, Least, LeastHosts, OtherHosts, Proof, least_hosts, least_hosts_on, least_partial,
     least_partial_on,
 };
+pub use measures::{Figures, Measures, PoolMeasures, Tracker, measures};
 pub use occupancy::{Instance, Node, Occupancy, Pool};
 pub use space::{Domains, Gang, Goal, Plan, Price, Rules, Shift, Space};
 
 #[cfg(test)]
 mod tests {
     mod least;
+    mod measures;
 }

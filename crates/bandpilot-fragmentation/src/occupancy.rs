@@ -1,6 +1,6 @@
 //! Who holds how much of which host.
 
-use bandpilot_core::HostId;
+use bandpilot_core::{Cluster, ClusterState, HostId};
 
 use crate::Census;
 
@@ -64,6 +64,42 @@ impl Node {
 }
 
 impl Occupancy {
+    /// Who holds how much of which host of a cluster. Jobs are numbered as in the state. GPUs that are neither free nor held are left out, as if
+    /// the host did not have them.
+    ///
+    /// ```
+    /// use bandpilot_core::{ClusterBuilder, ClusterState};
+    /// use bandpilot_fragmentation::Occupancy;
+    ///
+    /// let cluster = ClusterBuilder::new("c").host_type("dgx", "H100", 8).hosts("h", 1, 3).build();
+    /// let occupancy = Occupancy::of(&cluster, &ClusterState::idle(&cluster));
+    /// assert_eq!((occupancy.pools.len(), occupancy.nodes.len(), occupancy.nodes[0].free()), (1, 3, 8));
+    /// ```
+    pub fn of(cluster: &Cluster, state: &ClusterState) -> Self {
+        let mut occupancy = Self::default();
+        for host in cluster.host_ids() {
+            let kind = cluster.type_of(host);
+            let same = |pool: &Pool| {
+                pool.host_gpus == kind.gpus && pool.gpu_model.eq_ignore_ascii_case(&kind.gpu_model)
+            };
+            let pool = occupancy.pools.iter().position(same).unwrap_or_else(|| {
+                let (gpu_model, host_gpus) = (kind.gpu_model.clone(), kind.gpus);
+                occupancy.pools.push(Pool { gpu_model, host_gpus });
+                occupancy.pools.len() - 1
+            });
+            let cells = state.free.get(host.index()).map_or(0, |free| free.count());
+            occupancy.nodes.push(Node { host, pool, cells, held: Vec::new() });
+        }
+        for (job, running) in (0..).zip(&state.jobs) {
+            for (host, mask) in running.instances() {
+                let node = &mut occupancy.nodes[host.index()];
+                node.held.push(Instance { job, gpus: mask.count(), pinned: running.pinned });
+                node.cells += mask.count();
+            }
+        }
+        occupancy
+    }
+
     /// The hosts of a pool.
     pub fn of_pool(&self, pool: usize) -> impl Iterator<Item = &Node> {
         self.nodes.iter().filter(move |node| node.pool == pool)

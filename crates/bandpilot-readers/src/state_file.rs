@@ -8,6 +8,8 @@
 //! name = "train-a"
 //! placement = "h1:0-3,h2:0-3"
 //! demand = 0.5                     # share of its isolated bandwidth, 0..=1; 1 if left out
+//! instance_gpus = 2                # must stay together on a host; all of a host's if left out
+//! pinned = true                    # must not be moved
 //!
 //! [[job]]
 //! name = "train-b"
@@ -28,7 +30,8 @@ use crate::toml_walk::{self, Table, Text, Walk};
 use crate::{Diagnostic, Parsed, placement};
 
 const KEYS: [&str; 3] = ["job", "unavailable", "free"];
-const JOB_KEYS: [&str; 4] = ["name", "placement", "demand", "demand_gbytes_per_s"];
+const JOB_KEYS: [&str; 6] =
+    ["name", "placement", "demand", "demand_gbytes_per_s", "instance_gpus", "pinned"];
 
 /// Reads a state file for a cluster.
 ///
@@ -115,6 +118,12 @@ pub fn write(state: &ClusterState, cluster: &Cluster) -> String {
             Demand::Fraction(share) => lines.push(format!("demand = {share}")),
             Demand::GBytesPerS(rate) => lines.push(format!("demand_gbytes_per_s = {rate}")),
         }
+        if let Some(gpus) = job.instance_gpus {
+            lines.push(format!("instance_gpus = {gpus}"));
+        }
+        if job.pinned {
+            lines.push("pinned = true".to_owned());
+        }
     }
     let mut text = lines.join("\n");
     if !text.is_empty() {
@@ -176,7 +185,7 @@ fn read_jobs<'t>(
             &table,
             &JOB_KEYS,
             "known keys of a job: name, placement, demand, \
-            demand_gbytes_per_s; free and unavailable belong above the first [[job]]",
+            demand_gbytes_per_s, instance_gpus, pinned; free and unavailable belong above the first [[job]]",
         );
         let name = walk.required_string(&table, "name");
         let wanted = walk.required_string(&table, "placement");
@@ -193,8 +202,11 @@ fn read_jobs<'t>(
         for sick in unhealthy(&granted, cluster) {
             walk.warning(wanted.span.start, &field, sick.message, "it keeps its GPUs all the same");
         }
+        let instance_gpus = read_instance_gpus(walk, &table, &granted, cluster);
+        let pinned = walk.boolean(&table, "pinned").unwrap_or(false);
         if granted.gpus() > 0 {
-            jobs.push(RunningJob { name: name.value, placement: granted, demand });
+            let job = RunningJob::new(name.value, granted, demand);
+            jobs.push(RunningJob { instance_gpus, pinned, ..job });
         }
     }
     jobs
@@ -231,6 +243,26 @@ fn read_named<'t>(
         return None;
     }
     Some(take(walk, &text, key, key, cluster, used))
+}
+
+/// The size of the instances; it must divide what the job has on each host.
+fn read_instance_gpus<'t>(
+    walk: &mut Walk<'t>,
+    table: &Table<'_, 't>,
+    granted: &Placement,
+    cluster: &Cluster,
+) -> Option<usize> {
+    let gpus = walk.integer(table, "instance_gpus", 1..65)? as usize;
+    let shares = granted.shares().iter();
+    let Some((host, mask)) = shares.into_iter().find(|(_, mask)| mask.count() % gpus != 0) else {
+        return Some(gpus);
+    };
+    let (name, held) = (&cluster.host(*host).name, mask.count());
+    let message = format!("{gpus} does not divide the {held} GPUs on {name}");
+    let help =
+        "every instance lies on one host; leave it out if the job is one instance on each host";
+    walk.error(table.at("instance_gpus"), &table.field("instance_gpus"), message, help);
+    None
 }
 
 fn read_demand<'t>(walk: &mut Walk<'t>, table: &Table<'_, 't>) -> Option<Demand> {

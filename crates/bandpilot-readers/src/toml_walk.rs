@@ -173,6 +173,16 @@ impl<'t> Walk<'t> {
         found
     }
 
+    /// True or false, if the key is there.
+    pub(crate) fn boolean(&mut self, table: &Table<'_, 't>, key: &str) -> Option<bool> {
+        let value = table.get(key)?;
+        let DeValue::Boolean(found) = value.get_ref() else {
+            self.wrong_type(table, key, value, "true or false");
+            return None;
+        };
+        Some(*found)
+    }
+
     /// A finite number, if the key is there; 0 and less only if `positive` is false and then not below 0.
     pub(crate) fn number(
         &mut self,

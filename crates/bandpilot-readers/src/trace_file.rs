@@ -94,6 +94,13 @@ impl Trace {
         self.words.get(id.0 as usize).map_or("", |word| word)
     }
 
+    /// A trace of some of the jobs, by their places in [`jobs`](Self::jobs); wrong rows are not among them.
+    #[must_use]
+    pub fn part(&self, jobs: std::ops::Range<usize>) -> Self {
+        let jobs = self.jobs.get(jobs).unwrap_or_default().to_vec();
+        Self { jobs, bad_rows: 0, words: self.words.clone() }
+    }
+
     /// All words, the empty one among them if it occurs.
     pub fn words(&self) -> impl Iterator<Item = (WordId, &str)> {
         (0..).map(WordId).zip(self.words.iter().map(|word| &**word))

@@ -217,14 +217,21 @@ pub fn lines(lines: &[Line<'_>], x: &Axis, y: &Axis, height: f64) -> Html {
 
 /// One filled line. If it is not the `last` one it has no labels of time: another plot over the same time follows below.
 pub fn area(line: &Line<'_>, x: &Axis, y: &Axis, height: f64, last: bool) -> Html {
-    if line.points.is_empty() {
+    areas(std::slice::from_ref(line), x, y, height, last)
+}
+
+/// Filled lines over one another, the highest first: where they overlap it is darker.
+pub fn areas(lines: &[Line<'_>], x: &Axis, y: &Axis, height: f64, last: bool) -> Html {
+    let Some(first) = lines.first().filter(|line| !line.points.is_empty()) else {
         return nothing();
-    }
-    let plot = line_plot(line, x, y).with_stroke_width(1.0).with_fill().with_fill_opacity(0.35);
-    let plots = vec![plot.into()];
+    };
+    let filled = |line: &Line<'_>| {
+        line_plot(line, x, y).with_stroke_width(1.0).with_fill().with_fill_opacity(0.35).into()
+    };
+    let plots: Vec<Plot> = lines.iter().map(filled).collect();
     let height = if last { height + BOTTOM.0 - BOTTOM.1 } else { height };
     let layout = aligned(layout(&plots, x, y, height), x, last).with_y_tick_step(y.large_step());
-    svg(plots, layout, &format!("{} over {}: {}", y.label, x.label, line.name), "")
+    svg(plots, layout, &format!("{} over {}: {}", y.label, x.label, first.name), "")
 }
 
 /// A value with its interval.

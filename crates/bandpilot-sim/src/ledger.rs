@@ -3,10 +3,11 @@
 use bandpilot_core::{GpuMask, HostId};
 use rustc_hash::FxHashMap;
 
+use crate::fragmentation::{Fragmentation, Standing};
 use crate::idle::Grant;
 use crate::ids::JobId;
 use crate::outcome::Broken;
-use crate::shape::Hosts;
+use crate::shape::{Hosts, Shape};
 
 /// The grants of running jobs.
 #[derive(Debug)]
@@ -19,6 +20,9 @@ pub(crate) struct Ledger {
     shared: FxHashMap<(HostId, usize), u16>,
     /// Never iterated without sorting.
     held: FxHashMap<JobId, Grant>,
+    fragmentation: Fragmentation,
+    /// A grant without hosts was given: how hosts stand is not known.
+    counted: bool,
 }
 
 impl Ledger {
@@ -32,6 +36,8 @@ impl Ledger {
             free: healthy.clone(),
             healthy,
             held: FxHashMap::default(),
+            fragmentation: Fragmentation::new(hosts),
+            counted: false,
         }
     }
 
@@ -66,12 +72,14 @@ impl Ledger {
     pub(crate) fn host_down(&mut self, host: HostId) {
         self.capacity_milli -= 1000 * self.healthy[host.index()].count();
         self.free[host.index()] = GpuMask::EMPTY;
+        self.fragmentation.set(host, 0);
     }
 
     /// A host is back.
     pub(crate) fn host_up(&mut self, host: HostId) {
         self.capacity_milli += 1000 * self.healthy[host.index()].count();
         self.free[host.index()] = self.healthy[host.index()];
+        self.fragmentation.set(host, self.healthy[host.index()].count());
     }
 
     /// GPUs that there are.
@@ -89,17 +97,17 @@ impl Ledger {
         self.capacity_milli - self.busy_milli
     }
 
+    /// How the hosts stand; nothing once GPUs were only counted.
+    pub(crate) fn standing(&mut self) -> Option<Standing> {
+        (!self.counted).then(|| self.fragmentation.standing())
+    }
+
     pub(crate) fn running(&self) -> usize {
         self.held.len()
     }
 
-    pub(crate) fn claim(
-        &mut self,
-        job: JobId,
-        grant: Grant,
-        asked_milli: usize,
-    ) -> Result<(), Broken> {
-        let given_milli = grant.total_milli();
+    pub(crate) fn claim(&mut self, job: JobId, grant: Grant, shape: &Shape) -> Result<(), Broken> {
+        let (given_milli, asked_milli) = (grant.total_milli(), shape.total_milli());
         if given_milli != asked_milli {
             return Err(Broken::OtherCount { job: job.0, asked_milli, given_milli });
         }
@@ -117,10 +125,11 @@ impl Ledger {
                         return Err(twice);
                     }
                     *free = free.without(*mask);
+                    self.fragmentation.take(*host, mask.count(), shape.instance_gpus as usize);
                 }
             }
             Grant::Share { host, gpu, milli } => self.claim_share(job, (*host, *gpu), *milli)?,
-            Grant::Count(_) | Grant::Part(_) => {}
+            Grant::Count(_) | Grant::Part(_) => self.counted = true,
         }
         match self.held.insert(job, grant) {
             None => Ok(()),
@@ -138,10 +147,11 @@ impl Ledger {
         let free = free.filter(|free| free.contains(at.1)).ok_or(Broken::Twice { job: job.0 })?;
         *free = free.without(GpuMask::single(at.1));
         self.shared.insert(at, milli);
+        self.fragmentation.take(at.0, 1, 1);
         Ok(())
     }
 
-    pub(crate) fn release(&mut self, job: JobId) -> Result<Grant, Broken> {
+    pub(crate) fn release(&mut self, job: JobId, shape: &Shape) -> Result<Grant, Broken> {
         let grant = self.held.remove(&job).ok_or(Broken::NotRunning { job: job.0 })?;
         self.busy_milli -= grant.total_milli();
         match &grant {
@@ -149,6 +159,7 @@ impl Ledger {
                 for (host, mask) in placement.shares() {
                     let free = &mut self.free[host.index()];
                     *free = free.union(*mask);
+                    self.fragmentation.give(*host, mask.count(), shape.instance_gpus as usize);
                 }
             }
             Grant::Share { host, gpu, milli } => {
@@ -159,6 +170,7 @@ impl Ledger {
                     self.shared.remove(&(*host, *gpu));
                     let free = &mut self.free[host.index()];
                     *free = free.union(GpuMask::single(*gpu));
+                    self.fragmentation.give(*host, 1, 1);
                 }
             }
             Grant::Count(_) | Grant::Part(_) => {}

@@ -22,6 +22,7 @@
 
 mod desk;
 mod faults;
+mod fragmentation;
 mod host_set;
 mod idle;
 mod ids;
@@ -47,16 +48,18 @@ pub mod orders;
 pub mod placements;
 pub mod policy;
 pub mod series;
+pub mod sizing;
 pub mod speed;
 
 pub use desk::{Desk, Reservation};
+pub use fragmentation::Standing;
 pub use idle::{Grant, Idle};
 pub use ids::{JobId, ShapeId};
 pub use jobs::{Ask, Jobs};
 pub use metrics::{Metrics, slowdown_of};
 pub use mix::{Mixed, ODD_SIZES, mix};
 pub use options::{Costs, FaultRates, Options};
-pub use outcome::{Broken, JobResult, Outcome, Totals};
+pub use outcome::{Broken, HostTotals, JobResult, Outcome, Totals};
 pub use policy::Policy;
 pub use progress::Progress;
 pub use scheduler::{Effect, Event, Scheduler, WrongEvent};

@@ -2,7 +2,7 @@
 
 use crate::ids::JobId;
 use crate::jobs::Jobs;
-use crate::outcome::{JobResult, Outcome};
+use crate::outcome::{JobResult, Outcome, Totals};
 use crate::workload::Workload;
 use crate::world;
 use serde::{Deserialize, Serialize};
@@ -43,12 +43,28 @@ pub struct Metrics {
     pub contention_slowdown: Option<f64>,
     /// GPU-seconds of work that faults undid.
     pub lost_gpu_s: f64,
-    /// Share of the GPUs that was held while jobs waited; `None` if none ever waited.
+    /// Share of the GPUs that was held while jobs waited (AGU); `None` if none ever waited.
     pub busy_while_queued: Option<f64>,
     /// Time during which jobs waited.
     pub queued_s: f64,
-    /// Time during which the first waiting job did not start although as many GPUs as it asks for were idle.
+    /// Time during which the first waiting job did not start although as many GPUs as it asks for were idle:
+    /// the time for which fragmentation blocked it.
     pub head_blocked_s: f64,
+    /// Mean share of the hosts that was avoidably partial (SIF) while jobs waited (AFR, 0 to 1); `None` if none ever waited, and, as
+    /// all figures of hosts, where GPUs were only counted.
+    pub afr: Option<f64>,
+    /// Mean number of hosts that were avoidably partial (N*SIF) while jobs waited.
+    pub n_sif_mean: Option<f64>,
+    /// The most hosts that were avoidably partial at any time.
+    pub n_sif_max: Option<usize>,
+    /// Mean number of hosts in use beyond the fewest that what runs could be packed on (empty-host loss, ENL) while jobs
+    /// waited.
+    pub enl_mean: Option<f64>,
+    /// Share of the time in which the condition WCC held: 1 only if it always did.
+    pub wcc_share: Option<f64>,
+    /// Share of the time in which the fewest hosts, partial or in use, were not known, only a number below which they cannot be:
+    /// AFR, N*SIF and ENL may be less than is said.
+    pub bound_share: Option<f64>,
 }
 
 impl Metrics {
@@ -70,6 +86,7 @@ impl Metrics {
                 .then(|| totals.busy_queued_gpu_s / totals.all_queued_gpu_s),
             ..Self::default()
         };
+        metrics.hosts(totals);
         metrics.times(workload, outcome);
         metrics.bandwidths(outcome);
         metrics
@@ -105,6 +122,17 @@ impl Metrics {
         self.median_jct_s = f64::midpoint(jct_s[(jct_s.len() - 1) / 2], jct_s[jct_s.len() / 2]);
         self.p95_jct_s = nearest_rank(&jct_s, 0.95);
         self.p99_jct_s = nearest_rank(&jct_s, 0.99);
+    }
+
+    fn hosts(&mut self, totals: &Totals) {
+        let Some(hosts) = totals.hosts.filter(|hosts| hosts.all_s > 0.0) else { return };
+        let mean = |sum: f64, time_s: f64| (time_s > 0.0).then(|| sum / time_s);
+        self.afr = mean(hosts.sif_queued_s, totals.queued_s);
+        self.n_sif_mean = mean(hosts.avoidable_queued_host_s, totals.queued_s);
+        self.n_sif_max = Some(hosts.most_avoidable);
+        self.enl_mean = mean(hosts.lost_queued_host_s, totals.queued_s);
+        self.wcc_share = Some(1.0 - hosts.no_wcc_s / hosts.all_s);
+        self.bound_share = Some(hosts.bound_s / hosts.all_s);
     }
 
     fn bandwidths(&mut self, outcome: &Outcome) {

@@ -61,6 +61,8 @@ pub struct Options {
     /// `bandpilot`: a job that may be split waits rather than run at less than this share (0..=1) of the rate that the best set
     /// of the same GPU models would give it on an idle cluster.
     pub least_rate: f64,
+    /// `bandpilot-tradeoff`: so much of the best effective bandwidth is given up for less fragmentation, a share (0..=1).
+    pub tradeoff: f64,
     /// `bandpilot`: steps of the search for one job at most.
     pub search_steps: u64,
 }
@@ -74,9 +76,10 @@ impl Default for Options {
             aging_s: 86_400.0,
             two_stage_theta_s: None,
             round_s: 360.0,
-            compass_tau: 2,
+            compass_tau: 0,
             compass_beta: 1.0,
             least_rate: 0.9,
+            tradeoff: 0.03,
             search_steps: 20_000,
         }
     }

@@ -1,5 +1,6 @@
 //! What a run gives.
 
+use crate::fragmentation::Standing;
 use crate::ids::JobId;
 use crate::policy::NeedsNetwork;
 use crate::scheduler::WrongEvent;
@@ -120,6 +121,51 @@ pub struct Totals {
     pub all_queued_gpu_s: f64,
     /// Time during which the first waiting job did not start although as many GPUs as it asks for were idle.
     pub head_blocked_s: f64,
+    /// How the hosts stood; `None` where GPUs were only counted.
+    pub hosts: Option<HostTotals>,
+}
+
+/// Sums of how the hosts stood, over the time from the first submission on.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct HostTotals {
+    /// All that time.
+    pub all_s: f64,
+    /// The part of it in which the condition WCC did not hold.
+    pub no_wcc_s: f64,
+    /// The part in which the fewest hosts, partial or in use, were only known to be no fewer than a bound, and some were beyond it.
+    pub bound_s: f64,
+    /// Avoidably partial hosts while jobs waited, host-seconds.
+    pub avoidable_queued_host_s: f64,
+    /// The same as a share of the hosts that were there (SIF), seconds.
+    pub sif_queued_s: f64,
+    /// The most avoidably partial hosts at any time.
+    pub most_avoidable: usize,
+    /// Hosts in use beyond the fewest while jobs waited, host-seconds.
+    pub lost_queued_host_s: f64,
+}
+
+impl HostTotals {
+    /// Adds a stretch of time.
+    pub(crate) fn add(&mut self, passed_s: f64, queued: bool, standing: &Standing) {
+        if passed_s <= 0.0 {
+            return;
+        }
+        let avoidable = standing.avoidable as f64;
+        self.all_s += passed_s;
+        self.most_avoidable = self.most_avoidable.max(standing.avoidable);
+        if standing.bound {
+            self.bound_s += passed_s;
+        }
+        if !standing.is_wide {
+            self.no_wcc_s += passed_s;
+        }
+        if queued {
+            self.avoidable_queued_host_s += passed_s * avoidable;
+            // With no host left none is partial.
+            self.sif_queued_s += passed_s * avoidable / standing.hosts.max(1) as f64;
+            self.lost_queued_host_s += passed_s * standing.lost as f64;
+        }
+    }
 }
 
 /// What became of all jobs.

@@ -102,7 +102,7 @@ pub const ORDERS: [OrderName; 9] = [
 ];
 
 /// All placement rules.
-pub const PLACEMENTS: [PlacementName; 14] = [
+pub const PLACEMENTS: [PlacementName; 15] = [
     PlacementName {
         name: "counting",
         summary: "only the number of idle GPUs counts",
@@ -165,6 +165,13 @@ pub const PLACEMENTS: [PlacementName; 14] = [
         seeded: false,
         bound: false,
         make: |setting| Some(Box::new(Bandpilot::whole(setting)?)),
+    },
+    PlacementName {
+        name: "bandpilot-tradeoff",
+        summary: "like bandpilot, but a share of the bandwidth is given up for less fragmentation",
+        seeded: false,
+        bound: false,
+        make: |setting| Some(Box::new(Bandpilot::trading(setting)?)),
     },
     PlacementName {
         name: "drain",
@@ -234,6 +241,17 @@ impl Policy {
     /// True if runs with different seeds may differ.
     pub const fn seeded(&self) -> bool {
         self.order.seeded || self.placement.seeded
+    }
+
+    /// True if it packs all running jobs anew, wherever they are: what no rule that moves a few jobs can be measured by.
+    pub fn repacks(&self) -> bool {
+        self.placement.name == "repack"
+    }
+
+    /// True if it may split an instance over hosts, which rules that keep instances whole can hardly be measured by: next to nothing
+    /// is blocked by scattered GPUs then.
+    pub fn splits(&self) -> bool {
+        ["compact", "bandpilot", "bandpilot-tradeoff"].contains(&self.placement.name)
     }
 
     /// Reads `fifo/best-fit`.

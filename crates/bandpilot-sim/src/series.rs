@@ -3,6 +3,7 @@
 use bandpilot_core::HostId;
 use serde::{Deserialize, Serialize};
 
+use crate::fragmentation::Standing;
 use crate::idle::Grant;
 use crate::shape::Hosts;
 
@@ -72,6 +73,10 @@ pub struct Recorder {
     rows: Vec<Track>,
     /// Jobs.
     waiting: Track,
+    // Hosts.
+    partial: Track,
+    full: Track,
+    avoidable: Track,
     row_gpus: Vec<usize>,
     hosts: usize,
     /// A grant without hosts was given: what the rows show is not all.
@@ -89,6 +94,9 @@ impl Recorder {
             held: Track::new(),
             waiting: Track::new(),
             waited_for: Track::new(),
+            partial: Track::new(),
+            full: Track::new(),
+            avoidable: Track::new(),
             rows: vec![Track::new(); rows],
             row_gpus: vec![0; rows],
             hosts: hosts.len(),
@@ -126,6 +134,19 @@ impl Recorder {
         self.change(now_s, grant, -1.0);
     }
 
+    /// The hosts stand so from now on.
+    pub fn stands(&mut self, now_s: f64, standing: &Standing) {
+        let now_s = self.reach(now_s);
+        for (track, hosts) in [
+            (&mut self.partial, standing.partial),
+            (&mut self.full, standing.full),
+            (&mut self.avoidable, standing.avoidable),
+        ] {
+            track.book(now_s, self.bin_s);
+            track.now = hosts as f64;
+        }
+    }
+
     fn change(&mut self, now_s: f64, grant: &Grant, sign: f64) {
         let now_s = self.reach(now_s);
         self.held.book(now_s, self.bin_s);
@@ -161,7 +182,9 @@ impl Recorder {
     }
 
     fn tracks(&mut self) -> impl Iterator<Item = &mut Track> {
-        [&mut self.held, &mut self.waiting, &mut self.waited_for].into_iter().chain(&mut self.rows)
+        let all = [&mut self.held, &mut self.waiting, &mut self.waited_for];
+        let hosts = [&mut self.partial, &mut self.full, &mut self.avoidable];
+        all.into_iter().chain(hosts).chain(&mut self.rows)
     }
 
     /// What was taken down, up to the last change.
@@ -169,6 +192,9 @@ impl Recorder {
         let (bin_s, end_s) = (self.bin_s, self.end_s);
         self.tracks().for_each(|track| track.book(end_s, bin_s));
         let gpus = |track: &Track| track.means(bin_s, end_s, 1000.0);
+        let hosts = |track: &Track| {
+            if self.counted { Vec::new() } else { track.means(bin_s, end_s, 1.0) }
+        };
         let rows = self.rows.iter().zip(&self.row_gpus);
         let share = |(track, all): (&Track, &usize)| {
             // A row of hosts without a healthy GPU is never held.
@@ -181,6 +207,9 @@ impl Recorder {
             held: gpus(&self.held),
             waiting: self.waiting.means(bin_s, end_s, 1.0),
             waited_for: gpus(&self.waited_for),
+            partial: hosts(&self.partial),
+            full: hosts(&self.full),
+            avoidable: hosts(&self.avoidable),
             hosts: if self.counted { Vec::new() } else { rows.map(share).collect() },
         }
     }
@@ -201,6 +230,12 @@ pub struct Series {
     pub waiting: Vec<f64>,
     /// GPUs that they ask for.
     pub waited_for: Vec<f64>,
+    /// Hosts with some GPUs held and some not. Empty, as the two below, if grants name no hosts.
+    pub partial: Vec<f64>,
+    /// Hosts with all GPUs held.
+    pub full: Vec<f64>,
+    /// Partial hosts beyond the fewest that what runs could be packed with (N*SIF).
+    pub avoidable: Vec<f64>,
     /// Share of its healthy GPUs that is held, 0 to 1, for each host; neighbouring hosts are taken together if there are
     /// more than [`MAX_HOST_ROWS`]. No row if grants name no hosts.
     pub hosts: Vec<Vec<f64>>,

@@ -1,5 +1,6 @@
 //! Looking on at a run.
 
+use crate::fragmentation::Standing;
 use crate::idle::Grant;
 use crate::series::Recorder;
 
@@ -13,6 +14,9 @@ pub trait Watcher {
 
     /// A job has given its GPUs back.
     fn gives(&mut self, _now_s: f64, _grant: &Grant) {}
+
+    /// The hosts stand so from now on. Only said where grants name hosts.
+    fn stands(&mut self, _now_s: f64, _standing: &Standing) {}
 
     /// A job is done, or was refused.
     fn settled(&mut self) {}
@@ -37,5 +41,9 @@ impl Watcher for Recorder {
 
     fn gives(&mut self, now_s: f64, grant: &Grant) {
         self.gives(now_s, grant);
+    }
+
+    fn stands(&mut self, now_s: f64, standing: &Standing) {
+        self.stands(now_s, standing);
     }
 }

@@ -4,11 +4,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use crate::faults::{Faults, Happening};
+use crate::fragmentation::Standing;
 use crate::idle::Grant;
 use crate::ids::{JobId, key};
 use crate::ledger::Ledger;
 use crate::options::Costs;
-use crate::outcome::{Broken, Outcome, Totals};
+use crate::outcome::{Broken, HostTotals, Outcome, Totals};
 use crate::policy::Policy;
 use crate::scheduler::{Effect, Event, Scheduler, WrongEvent};
 use crate::setting::Setting;
@@ -96,7 +97,8 @@ fn play(
         head_blocked: false,
         idle_instants: 0,
         faults_in_a_row: 0,
-        totals: Totals::default(),
+        totals: Totals { hosts: Some(HostTotals::default()), ..Totals::default() },
+        told: Standing::default(),
         events: Vec::new(),
         effects: Vec::new(),
         changes: Vec::new(),
@@ -135,6 +137,8 @@ struct World<'a> {
     idle_instants: usize,
     faults_in_a_row: u64,
     totals: Totals,
+    /// How the hosts stood when whoever looks on was last told.
+    told: Standing,
     /// Jobs that have lost their GPUs at this instant and may go on elsewhere.
     moving: BTreeSet<JobId>,
     // Kept between steps for their memory.
@@ -223,7 +227,25 @@ impl World<'_> {
         if self.head_blocked {
             self.totals.head_blocked_s += passed_s;
         }
+        if self.arrived > 0 && passed_s > 0.0 {
+            self.account_hosts(passed_s);
+        }
         self.now_s = now_s;
+    }
+
+    /// Adds how the hosts stood in the time that has passed.
+    fn account_hosts(&mut self, passed_s: f64) {
+        let Some(standing) = self.ledger.standing() else {
+            self.totals.hosts = None;
+            return;
+        };
+        if let Some(totals) = &mut self.totals.hosts {
+            totals.add(passed_s, self.scheduler.waiting() > 0, &standing);
+        }
+        if standing != self.told {
+            self.told = standing;
+            self.watcher.stands(self.now_s, &standing);
+        }
     }
 
     /// Hardware that fails takes its jobs down.
@@ -326,7 +348,7 @@ impl World<'_> {
         self.waits(job, -1);
         self.watcher.takes(self.now_s, &grant);
         self.speed.started(job, &grant, self.workload);
-        self.ledger.claim(job, grant, self.workload.shape(job).total_milli())?;
+        self.ledger.claim(job, grant, self.workload.shape(job))?;
         let truth = &mut self.truth[job.index()];
         truth.migrations += u32::from(moves);
         truth.start(self.now_s, delay_s, hosts);
@@ -345,7 +367,7 @@ impl World<'_> {
 
     /// Takes its GPUs from a job, because it is done, preempted or taken down.
     fn stop(&mut self, job: JobId) -> Result<(), Broken> {
-        let grant = self.ledger.release(job)?;
+        let grant = self.ledger.release(job, self.workload.shape(job))?;
         self.speed.stopped(job, &grant);
         self.watcher.gives(self.now_s, &grant);
         let done_s = self.truth[job.index()].stop(self.now_s);

@@ -94,10 +94,8 @@ fn running(
             of.push((*id, mine));
         }
     }
-    let job = |(id, shares): (u32, Vec<(HostId, GpuMask)>)| RunningJob {
-        name: id.to_string(),
-        placement: Placement::new(shares),
-        demand: Demand::Fraction(1.0),
+    let job = |(id, shares): (u32, Vec<(HostId, GpuMask)>)| {
+        RunningJob::new(id.to_string(), Placement::new(shares), Demand::Fraction(1.0))
     };
     shares.into_iter().map(job).filter(|job| job.placement.gpus() > 0).collect()
 }

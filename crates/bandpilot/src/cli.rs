@@ -8,6 +8,7 @@ mod seeds;
 mod slurm;
 mod slurm_trace;
 mod submit;
+mod windows;
 
 use std::path::PathBuf;
 
@@ -18,7 +19,7 @@ use clap_complete::Shell;
 
 pub use conditions::Conditions;
 pub use kept::Kept;
-use policy_numbers::PolicyNumbers;
+pub use policy_numbers::PolicyNumbers;
 use request::{DISPATCH_EXAMPLES, EXPLAIN_EXAMPLES, collective};
 pub use request::{Dispatch, Explain, Files};
 pub use seeds::Seeds;
@@ -26,6 +27,8 @@ pub use slurm::{Slurm, SlurmConfig, SlurmDoctor, SlurmGranularity, SlurmState, S
 pub use slurm_trace::{SlurmTrace, TenantColumn};
 pub use submit::Submit;
 use submit::{SBATCH_EXAMPLES, SRUN_EXAMPLES};
+use windows::WINDOWS_EXAMPLES;
+pub use windows::{SizeBy, Windows};
 
 const EXIT_CODES: &str = "Exit codes:
   0  done
@@ -63,6 +66,7 @@ Placements:
   random      any host with enough idle GPUs
   bandpilot   the greatest bandwidth beside the running jobs, however it is split
   bandpilot-whole the same, instances stay whole
+  bandpilot-tradeoff like bandpilot, but a share of the bandwidth is given up for less fragmentation
   drain       best-fit; the least used hosts are emptied for a job that does not fit
   repack      best-fit; running jobs are packed anew round by round
 
@@ -114,6 +118,9 @@ pub enum Command {
     /// Play a trace of jobs against scheduling policies: which one is best?
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(Box<Simulate>),
+    /// Play a trace day by day on clusters of the right size: how often is a policy the best?
+    #[command(after_help = WINDOWS_EXAMPLES)]
+    Windows(Box<Windows>),
     /// Fill a cluster with pods that share GPUs or take whole ones: how much of it can be allocated?
     #[command(after_help = FILL_EXAMPLES)]
     Fill(Fill),

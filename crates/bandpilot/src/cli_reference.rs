@@ -16,7 +16,7 @@ const HEAD: &str = "# The command line
 
 All commands take `--json`: then stdout has exactly one JSON value, the result or `{\"error\": ...}`
 ([dispatch](dispatch-json.md), [dispatch --parallel](parallel-json.md), [explain](explain-json.md),
-[evaluate](evaluate-json.md), [simulate](simulate-json.md), [fill](fill.md), [all others](json.md)). Without it the
+[evaluate](evaluate-json.md), [simulate](simulate-json.md), [windows](windows.md#json), [fill](fill.md), [all others](json.md)). Without it the
 result is on stdout and remarks are on stderr. A command that fails prints nothing on stdout and has changed no file.
 ";
 

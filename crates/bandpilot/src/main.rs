@@ -45,6 +45,7 @@ fn run(command: Command, json: bool) -> Result<Done, Failure> {
         Command::Fit(args) => commands::fit::fit(&args),
         Command::Evaluate(args) => commands::evaluate::evaluate(&args),
         Command::Simulate(args) => commands::simulate::simulate(&args),
+        Command::Windows(args) => commands::windows::windows(&args),
         Command::Fill(args) => commands::fill::fill(&args),
         Command::Cluster(Cluster::Show(args)) => commands::cluster::show(&args),
         Command::Cluster(Cluster::Check(args)) => commands::cluster::check(&args),

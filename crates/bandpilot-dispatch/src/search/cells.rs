@@ -93,7 +93,7 @@ pub(super) fn across_hosts(
 }
 
 impl<'s, 'a> Ground<'s, 'a> {
-    fn new(
+    pub(super) fn new(
         scene: &'s Scene<'a>,
         classes: &'s [HostClass],
         request: &Request,
@@ -152,7 +152,7 @@ impl<'s, 'a> Ground<'s, 'a> {
     }
 
     /// All cells that can hold a set, best bound first, then fewest hosts.
-    fn cells(&self, host_counts: &[usize], found: &Incumbents<'_, '_>) -> Vec<Cell> {
+    pub(super) fn cells(&self, host_counts: &[usize], found: &Incumbents<'_, '_>) -> Vec<Cell> {
         let thresholds = self.thresholds();
         let mut cells: Vec<Cell> = Vec::new();
         for (least, injection, rails) in thresholds {

@@ -3,6 +3,7 @@
 use bandpilot_core::Placement;
 
 use crate::scene::Scene;
+use crate::search::leaving::{Key, Leaving};
 use crate::search::{Found, Objective, SearchOptions};
 
 /// Differences of this share are noise of the arithmetic, not better sets.
@@ -21,6 +22,21 @@ pub(super) struct Incumbents<'s, 'a> {
     refused: f64,
     best: Option<(Found, Shape)>,
     runner_up: Option<(Found, Shape)>,
+    /// Where first comes what a set leaves.
+    within: Option<Within<'s>>,
+}
+
+/// Sets worth enough, judged by what they leave.
+struct Within<'s> {
+    leaving: &'s Leaving<'s>,
+    /// Sets worth less do not count.
+    floor: f64,
+    /// Among sets that leave the same, the better one is looked for.
+    refines: bool,
+    /// What the best set leaves.
+    best: Option<Key>,
+    /// Least that a set leaves that was not allowed.
+    refused: Option<Key>,
 }
 
 impl<'s, 'a> Incumbents<'s, 'a> {
@@ -33,7 +49,33 @@ impl<'s, 'a> Incumbents<'s, 'a> {
             refused: f64::NEG_INFINITY,
             best: None,
             runner_up: None,
+            within: None,
         }
+    }
+
+    /// Of the sets worth at least `floor` those that leave the least.
+    pub(super) fn within(mut self, leaving: &'s Leaving<'s>, floor: f64) -> Self {
+        let floor = floor - TIE * floor.abs();
+        self.within = Some(Within { leaving, floor, refines: false, best: None, refused: None });
+        self
+    }
+
+    /// From now on better sets are looked for that leave as little as the best one.
+    pub(super) fn refine(&mut self) {
+        if let Some(within) = &mut self.within {
+            within.refines = true;
+        }
+    }
+
+    /// What the best set leaves, and the least that a set leaves that was not allowed.
+    pub(super) fn left(&self) -> (Option<Key>, Option<Key>) {
+        self.within.as_ref().map_or((None, None), |within| (within.best, within.refused))
+    }
+
+    /// True if no set that leaves at least this could change anything.
+    pub(super) fn leaves_too_much(&self, least: Key) -> bool {
+        let Some(Within { refines, best: Some(best), .. }) = &self.within else { return false };
+        if *refines { least > *best } else { least >= *best }
     }
 
     /// Best objective of a set that was not allowed.
@@ -48,6 +90,12 @@ impl<'s, 'a> Incumbents<'s, 'a> {
 
     /// True if no set with at most this objective bound and at least this many hosts could change anything.
     pub(super) fn rules_out(&self, bound: f64, hosts: usize) -> bool {
+        if self.is_too_slow(bound) {
+            return true;
+        }
+        if self.within.as_ref().is_some_and(|within| !within.refines) {
+            return false;
+        }
         let last = if self.wants_runner_up { &self.runner_up } else { &self.best };
         let Some((last, _)) = last else { return false };
         let tie = TIE * last.objective.abs();
@@ -70,6 +118,10 @@ impl<'s, 'a> Incumbents<'s, 'a> {
 
     /// Weighs a set and keeps it if it is among the best.
     pub(super) fn offer(&mut self, placement: Placement) {
+        let left = self.within.as_ref().map(|within| within.leaving.after(&placement));
+        if left.is_some_and(|left| self.left().0.is_some_and(|best| left > best)) {
+            return;
+        }
         let worth = self.scene.effective(&placement);
         let predictor = self.scene.predictor();
         let low_end = match self.objective {
@@ -78,11 +130,15 @@ impl<'s, 'a> Incumbents<'s, 'a> {
         };
         let objective = predictor.score(low_end, worth.inner_seconds);
         let hosts = placement.hosts();
-        if self.rules_out(objective, hosts) {
+        let leaves_less = left.is_some_and(|left| self.left().0.is_none_or(|best| left < best));
+        if self.is_too_slow(objective) || !leaves_less && self.rules_out(objective, hosts) {
             return;
         }
         if !(self.allowed)(&placement) {
             self.refused = self.refused.max(objective);
+            if let (Some(within), Some(left)) = (&mut self.within, left) {
+                within.refused = Some(within.refused.map_or(left, |least| least.min(left)));
+            }
             return;
         }
         let harm = self.scene.harm(&placement);
@@ -94,7 +150,16 @@ impl<'s, 'a> Incumbents<'s, 'a> {
             harm,
             objective,
         };
+        if let (Some(within), true) = (&mut self.within, leaves_less) {
+            within.best = left;
+            self.best = Some((found, shape));
+            return;
+        }
         self.keep(found, shape);
+    }
+
+    fn is_too_slow(&self, objective: f64) -> bool {
+        self.within.as_ref().is_some_and(|within| objective < within.floor)
     }
 
     fn keep(&mut self, found: Found, shape: Shape) {

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use crate::classes::{Choice, Member};
 use crate::search::cells::{Cell, Ground, Slot};
+use crate::search::leaving::{Key, Outlook};
 use crate::search::state::Incumbents;
 
 /// So many hosts take this choice.
@@ -27,6 +28,8 @@ type Indexes = SmallVec<[usize; 8]>;
 /// A complete split over classes whose GPUs are still open.
 struct Split {
     bound: f64,
+    /// What it leaves, if that counts.
+    left: Option<Key>,
     /// Slot and number of hosts.
     chosen: Vec<(usize, usize)>,
 }
@@ -46,6 +49,8 @@ pub(super) struct Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
     set: Aggregate,
     smallest: usize,
     open: Vec<Split>,
+    /// Where what a set leaves counts.
+    outlook: Option<&'w Outlook<'w>>,
     pub(super) steps: u64,
     pub(super) stopped: bool,
 }
@@ -74,21 +79,45 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
             set: Aggregate::EMPTY,
             smallest: usize::MAX,
             open: Vec::new(),
+            outlook: None,
             steps,
             stopped: false,
         }
     }
 
+    /// With an eye on what sets leave.
+    pub(super) fn looking_at(self, outlook: &'w Outlook<'w>) -> Self {
+        Self { outlook: Some(outlook), ..self }
+    }
+
     pub(super) fn run(&mut self) {
         self.visit(0, true);
         let mut open = std::mem::take(&mut self.open);
-        open.sort_by(|a, b| b.bound.total_cmp(&a.bound));
+        open.sort_by(|a, b| a.left.cmp(&b.left).then(b.bound.total_cmp(&a.bound)));
         for split in open {
-            if self.stopped || self.found.rules_out(split.bound, self.cell.hosts) {
+            if self.stopped {
                 break;
             }
-            self.expand(&split.chosen, 0, &mut Picks::new());
+            if !self.found.rules_out(split.bound, self.cell.hosts) {
+                self.expand(&split, 0, &mut Picks::new());
+            }
         }
+    }
+
+    /// True if all that is left to decide leaves too much; classes before `next` are decided.
+    fn leaves_too_much(&self, next: usize) -> bool {
+        let Some(outlook) = self.outlook else { return false };
+        let left = self.left(outlook, next);
+        left.is_none_or(|left| self.found.leaves_too_much(left))
+    }
+
+    fn left(&self, outlook: &Outlook<'_>, next: usize) -> Option<Key> {
+        let chosen = self.chosen.iter().map(|&(slot, times)| {
+            let Slot { class, group } = &self.slots[slot];
+            (*class, group.count, times)
+        });
+        let (hosts, gpus) = (self.cell.hosts - self.set.hosts, self.ground.gpus - self.set.gpus);
+        outlook.at_least(chosen, next, hosts, gpus)
     }
 
     /// True if no set with at most this effective bandwidth and at least so much going on inside its hosts is wanted.
@@ -102,7 +131,7 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
         let hosts_left = self.cell.hosts - self.set.hosts;
         let gpus_left = self.ground.gpus - self.set.gpus;
         if hosts_left == 0 {
-            if gpus_left == 0 {
+            if gpus_left == 0 && !self.leaves_too_much(self.ground.classes.len()) {
                 self.complete();
             }
             return;
@@ -117,6 +146,7 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
             || gpus_left > sums[hosts_left]
             || gpus_left < hosts_left * self.cell.least
             || (last_class && gpus_left > hosts_left * count)
+            || self.leaves_too_much(class)
             || (fresh
                 && self.rules_out(
                     self.bound(class),
@@ -169,6 +199,7 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
 
     /// What looking at the bound costs: it goes through the choices for each running job that may be met.
     fn work_of_bound(&self, fresh: bool) -> usize {
+        let fresh = fresh || self.outlook.is_some();
         if fresh { 1 + self.chosen.len() * (1 + self.ground.jobs.len().min(16)) / 2 } else { 1 }
     }
 
@@ -259,7 +290,9 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
         let bound = self.relaxed_objective(&picks);
         self.out_of_budget(2 * picks.len());
         if !self.found.rules_out(bound, self.cell.hosts) {
-            self.open.push(Split { bound, chosen: self.chosen.clone() });
+            let last = self.ground.classes.len();
+            let left = self.outlook.and_then(|outlook| self.left(outlook, last));
+            self.open.push(Split { bound, left, chosen: self.chosen.clone() });
         }
     }
 
@@ -274,31 +307,33 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
             .collect()
     }
 
-    /// Decides which choices of their groups the hosts of `chosen[at..]` take; `picks` holds what was decided before.
-    fn expand(&mut self, chosen: &[(usize, usize)], at: usize, picks: &mut Picks<'s>) {
-        let Some(&(slot, times)) = chosen.get(at) else {
+    /// Decides which choices of their groups the hosts of `split.chosen[at..]` take; `picks` holds what was decided before.
+    fn expand(&mut self, split: &Split, at: usize, picks: &mut Picks<'s>) {
+        let Some(&(slot, times)) = split.chosen.get(at) else {
             self.weigh(picks);
             return;
         };
         let group = self.slots[slot].group;
-        self.share_out(chosen, at, times, &group.choices, picks);
+        self.share_out(split, at, times, &group.choices, picks);
     }
 
-    /// Shares `left` hosts of `chosen[at]` out over the choices, in every way that can still win.
+    /// Shares `left` hosts of `split.chosen[at]` out over the choices, in every way that can still win.
     fn share_out(
         &mut self,
-        chosen: &[(usize, usize)],
+        split: &Split,
         at: usize,
         left: usize,
         choices: &'s [Choice],
         picks: &mut Picks<'s>,
     ) {
         let Some((choice, rest)) = choices.split_first() else { return };
-        let class = self.slots[chosen[at].0].class;
+        let class = self.slots[split.chosen[at].0].class;
         // The last choice must take all that are left.
         let least = if rest.is_empty() { left } else { 0 };
         for times in (least..=left).rev() {
-            if self.out_of_budget(1 + picks.len()) {
+            // A set that was found since may leave as little.
+            let leaves_too_much = split.left.is_some_and(|left| self.found.leaves_too_much(left));
+            if leaves_too_much || self.out_of_budget(1 + picks.len()) {
                 return;
             }
             let depth = picks.len();
@@ -306,14 +341,14 @@ impl<'w, 's, 'a, 'f, 'fs, 'fa> Walk<'w, 's, 'a, 'f, 'fs, 'fa> {
                 picks.push(Pick { class, times, choice });
             }
             if times < left {
-                self.share_out(chosen, at, left - times, rest, picks);
+                self.share_out(split, at, left - times, rest, picks);
             } else {
                 let decided = picks.len();
-                picks.extend(self.relaxed(&chosen[at + 1..]));
+                picks.extend(self.relaxed(&split.chosen[at + 1..]));
                 let bound = self.relaxed_objective(picks);
                 picks.truncate(decided);
                 if !self.found.rules_out(bound, self.cell.hosts) {
-                    self.expand(chosen, at + 1, picks);
+                    self.expand(split, at + 1, picks);
                 }
             }
             picks.truncate(depth);

@@ -7,3 +7,4 @@ mod oracle;
 mod parallel;
 mod properties;
 mod scenario;
+mod tradeoff;

@@ -37,7 +37,7 @@ fn running(predictor: &Predictor<'_>, state: &ClusterState) -> Vec<(Placement, f
 }
 
 /// (effective, harm) of a set.
-fn worth(predictor: &Predictor<'_>, state: &ClusterState, set: &Placement) -> (f64, f64) {
+pub fn worth(predictor: &Predictor<'_>, state: &ClusterState, set: &Placement) -> (f64, f64) {
     let jobs = running(predictor, state);
     let own = predictor.isolated(set);
     let value = effective(predictor, set, own, &jobs);
@@ -53,7 +53,7 @@ fn worth(predictor: &Predictor<'_>, state: &ClusterState, set: &Placement) -> (f
     (value, harm)
 }
 
-fn meets(set: &Placement, request: &Request) -> bool {
+pub fn meets(set: &Placement, request: &Request) -> bool {
     let counts: Vec<usize> = set.shares().iter().map(|(_, mask)| mask.count()).collect();
     request.hosts.is_none_or(|k| k == counts.len())
         && request.max_hosts.is_none_or(|k| counts.len() <= k)
@@ -62,8 +62,13 @@ fn meets(set: &Placement, request: &Request) -> bool {
         && request.most_on_host.iter().all(|(host, most)| set.on(*host).count() <= *most)
 }
 
-/// The limits by their definition.
-fn leaves_enough(predictor: &Predictor<'_>, scenario: &Scenario, set: &Placement) -> bool {
+/// The limits by their definition; the request may use these GPUs.
+pub fn leaves_enough(
+    predictor: &Predictor<'_>,
+    scenario: &Scenario,
+    usable: &[GpuMask],
+    set: &Placement,
+) -> bool {
     let Scenario { cluster, state, request, .. } = scenario;
     let jobs = running(predictor, state);
     let own = predictor.isolated(set);
@@ -82,7 +87,7 @@ fn leaves_enough(predictor: &Predictor<'_>, scenario: &Scenario, set: &Placement
     let spares = cluster
         .host_ids()
         .filter(|host| set.on(*host).is_empty() && used.contains(&cluster.host(*host).host_type))
-        .filter(|host| state.free[host.index()].count() >= largest)
+        .filter(|host| usable[host.index()].count() >= largest)
         .filter(|host| request.most_on_host.iter().all(|(h, most)| h != host || *most >= largest))
         .count();
     protected && spares >= request.spare_hosts
@@ -99,7 +104,9 @@ fn brute_force(scenario: &Scenario) -> Option<(f64, f64)> {
     let mut best: Option<(f64, f64)> = None;
     for subset in GpuMask::first(gpus.len()).subsets(scenario.request.gpus) {
         let set = Placement::new(subset.iter().map(|i| (gpus[i].0, GpuMask::single(gpus[i].1))));
-        if !meets(&set, &scenario.request) || !leaves_enough(&predictor, scenario, &set) {
+        if !meets(&set, &scenario.request)
+            || !leaves_enough(&predictor, scenario, &scenario.state.free, &set)
+        {
             continue;
         }
         let (value, harm) = worth(&predictor, &scenario.state, &set);

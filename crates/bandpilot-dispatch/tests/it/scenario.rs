@@ -52,6 +52,59 @@ impl Scenario {
         scenario
     }
 
+    /// Two to five hosts of 4 to 8 GPUs, most of which are held, some by jobs of one host.
+    pub fn crowded(seed: u64) -> Self {
+        let rng = &mut Pcg64::seed_from_u64(seed ^ 0xc0de);
+        let size = rng.random_range(4..=8);
+        let types = rng.random_range(1..=2);
+        let host_types: Vec<HostType> =
+            (0..types).map(|index| host_type(index, Some(size), rng)).collect();
+        let hosts = (0..rng.random_range(2..=5)).map(|index| Host {
+            name: format!("h{index}"),
+            host_type: HostTypeId(rng.random_range(0..types) as u16),
+            leaf: None,
+            unhealthy_gpus: GpuMask(u64::from(rng.random_bool(0.1))),
+            unhealthy_nics: Vec::new(),
+            gpu_ids: Vec::new(),
+        });
+        let hosts = hosts.collect();
+        let cluster = Cluster { name: "crowded".to_owned(), host_types, hosts };
+        let mut state = state(&cluster, rng);
+        while state.free_gpus() > 11 {
+            let host = HostId(rng.random_range(0..cluster.hosts.len()) as u32);
+            let free = &mut state.free[host.index()];
+            let mask = free.lowest(rng.random_range(1..=size));
+            *free = free.without(mask);
+            if !mask.is_empty() {
+                let (name, demand) = (format!("inside{}", state.jobs.len()), Demand::Fraction(1.0));
+                let placement = Placement::new([(host, mask)]);
+                state.jobs.push(RunningJob::new(name, placement, demand));
+            }
+        }
+        let model = model(&cluster, rng);
+        let mut request = request(&state, rng);
+        if rng.random_bool(0.3) {
+            request.multiple_of = rng.random_range(2..=4);
+            request.gpus = request.gpus.div_ceil(request.multiple_of) * request.multiple_of;
+        }
+        Self { cluster, state, model, request }
+    }
+
+    /// With hosts and GPUs that the request may not use, or the only ones that it may.
+    pub fn restricted(mut self, seed: u64) -> Self {
+        let rng = &mut Pcg64::seed_from_u64(seed ^ 0x1e55);
+        let hosts: Vec<HostId> = self.cluster.host_ids().filter(|_| rng.random_bool(0.5)).collect();
+        let mut some = |host| (host, GpuMask(0b1011_0110 >> rng.random_range(0..3)));
+        let some: Vec<(HostId, GpuMask)> = hosts.into_iter().map(&mut some).collect();
+        match seed % 4 {
+            0 => self.request.exclude = some,
+            1 => self.request.include = some,
+            2 => self.request.gpu_model = Some("h100".to_owned()),
+            _ => {}
+        }
+        self
+    }
+
     /// The predictor of the scenario.
     pub fn predictor(&self) -> Predictor<'_> {
         Predictor::new(&self.model, &self.cluster, self.request.bytes)
@@ -148,7 +201,7 @@ fn state(cluster: &Cluster, rng: &mut Pcg64) -> ClusterState {
             } else {
                 Demand::GBytesPerS(rng.random_range(0.0..100.0))
             };
-            state.jobs.push(RunningJob { name: format!("j{job}"), placement, demand });
+            state.jobs.push(RunningJob::new(format!("j{job}"), placement, demand));
         }
     }
     state

@@ -74,6 +74,22 @@ fn says_what_clashes() {
             "s.toml:4:10: error: job.demand: stands beside",
         ),
         (
+            job("a", "h1:0-3,h2:0-5") + "instance_gpus = 4\n",
+            "s.toml:4:17: error: job.instance_gpus: 4 does not divide the 6 GPUs on h2",
+        ),
+        (
+            job("a", "h1") + "instance_gpus = 0\n",
+            "s.toml:4:17: error: job.instance_gpus: 0 is out of range\n  help: it must be 1..=64",
+        ),
+        (
+            job("a", "h1") + "instance_gpus = 2.5\n",
+            "s.toml:4:17: error: job.instance_gpus: is a float, not a whole number",
+        ),
+        (
+            job("a", "h1") + "pinned = 'yes'\n",
+            "s.toml:4:10: error: job.pinned: is a string, not true or false",
+        ),
+        (
             job("a", "h1") + "free = 'h2'\n",
             "s.toml:4:1: warning: job.free: unknown key, not used\n  help: known keys of a job",
         ),
@@ -130,12 +146,27 @@ proptest! {
 }
 
 #[test]
+fn jobs_have_instances_and_may_be_pinned() {
+    let text =
+        "[[job]]\nname = 'a'\nplacement = 'h1:0,2-3,5,h2:0-1'\ninstance_gpus = 2\npinned = true\n
+        [[job]]\nname = 'b'\nplacement = 'h1:6-7,h2:6'\npinned = false\n";
+    let jobs = read(text, &cluster()).into_result().unwrap().0.jobs;
+    let instances = |at: usize| {
+        let of = jobs[at].instances().map(|(host, mask)| format!("h{}:{mask}", host.0 + 1));
+        of.collect::<Vec<_>>()
+    };
+    assert_eq!(instances(0), ["h1:0,2", "h1:3,5", "h2:0-1"]);
+    assert_eq!(instances(1), ["h1:6-7", "h2:6"]);
+    assert_eq!((jobs[0].pinned, jobs[1].pinned), (true, false));
+}
+
+#[test]
 fn what_is_written_is_read_again() {
     let cluster = ClusterBuilder::new("c").host_type("dgx", "H100", 8).hosts("h", 1, 3).build();
     let text = "unavailable = 'h3:0-1'\n
         [[job]]\nname = 'a \"quoted\" name'\nplacement = 'h1:0-3,h2:5'\ndemand = 0.25\n
         [[job]]\nname = '7'\nplacement = 'h[1-2]:6-7'\n
-        [[job]]\nname = 'x'\nplacement = 'h3:7'\ndemand_gbytes_per_s = 40.5\n";
+        [[job]]\nname = 'x'\nplacement = 'h3:4-7'\ndemand_gbytes_per_s = 40.5\ninstance_gpus = 2\npinned = true\n";
     let state = read(text, &cluster).into_result().unwrap().0;
     assert_eq!(read(&write(&state, &cluster), &cluster).into_result().unwrap().0, state);
     assert_eq!(write(&ClusterState::idle(&cluster), &cluster), "");

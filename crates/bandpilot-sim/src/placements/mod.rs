@@ -55,6 +55,7 @@ mod counting;
 mod drain;
 mod fewest_hosts;
 mod fgd;
+mod filling;
 mod inside;
 mod instances;
 mod layout;

@@ -6,6 +6,7 @@ mod attained;
 mod compass;
 mod conditions;
 mod fill;
+mod hosts;
 mod moving;
 mod naive;
 mod reference;

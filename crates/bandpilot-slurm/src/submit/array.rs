@@ -92,7 +92,7 @@ fn sets_at(ground: &Ground<'_>, most: usize, when: When) -> (Vec<Candidate>, Opt
                 if placement.is_cross_host() {
                     let name = format!("task {}", found.len());
                     let demand = bandpilot_core::Demand::Fraction(1.0);
-                    jobs.push(RunningJob { name, placement, demand });
+                    jobs.push(RunningJob::new(name, placement, demand));
                 }
                 found.push(candidate);
             }
@@ -230,7 +230,7 @@ impl Uniform<'_, '_> {
 
     fn dispatch(&self, state: &ClusterState, request: &Request) -> Result<Answer, Impossible> {
         let given = self.ground.given;
-        let options = AnswerOptions { should_stop: given.should_stop };
+        let options = AnswerOptions { should_stop: given.should_stop, ..AnswerOptions::default() };
         dispatch(given.predictor, state, request, options)
     }
 

@@ -148,7 +148,8 @@ impl<'a> Ground<'a> {
         let cluster = self.given.predictor.cluster();
         let (mut state, request) = self.request(way, shape, rooms);
         let try_with = |request: &Request, state: &ClusterState| {
-            let options = AnswerOptions { should_stop: self.given.should_stop };
+            let options =
+                AnswerOptions { should_stop: self.given.should_stop, ..AnswerOptions::default() };
             dispatch(self.given.predictor, state, request, options)
         };
         // Most moments are not worth more than a look at the counts.

@@ -38,7 +38,10 @@ pub fn explain(args: &Explain) -> Result<Done, Failure> {
     let predictor = Predictor::new(&model, &ground.cluster, args.bytes);
     let request = Request { bytes: args.bytes, ..Request::gpus(set.gpus()) };
     let passed = || deadline.has_passed();
-    let options = AnswerOptions { should_stop: deadline.is_given().then_some(&passed) };
+    let options = AnswerOptions {
+        should_stop: deadline.is_given().then_some(&passed),
+        ..AnswerOptions::default()
+    };
     let explained = bandpilot_dispatch::explain(&predictor, &state, &set, &request, options);
     let output = Shown {
         explained,

@@ -268,8 +268,7 @@ pub fn example() -> (Cluster, ClusterState) {
         let free = &mut state.free[host.index()];
         *free = free.without(*mask);
     }
-    let job =
-        RunningJob { name: "background".to_owned(), placement, demand: Demand::Fraction(0.5) };
+    let job = RunningJob::new("background".to_owned(), placement, Demand::Fraction(0.5));
     state.jobs.push(job);
     (cluster, state)
 }

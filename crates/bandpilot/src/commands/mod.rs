@@ -16,3 +16,4 @@ mod parts;
 pub mod simulate;
 pub mod slurm;
 pub mod submit;
+pub mod windows;

@@ -145,6 +145,7 @@ fn dispatch() {
             "dispatch --instances 2 --gpus-per-instance 1 --spare-hosts 1 --compare topo --uniform",
         ),
         json(path, "dispatch --gpus 1 --compare topo"),
+        json(path, "dispatch --gpus 12 --tradeoff 3%"),
     ];
     compare("dispatch-json.md", "Result", &values);
     let errors = [
@@ -196,6 +197,17 @@ fn simulate() {
     let values = ["t.csv", "calm.csv", "calm.csv --mix 100% --seeds 2"]
         .map(|trace| json(folder.path(), &format!("{command} {trace}")));
     compare("simulate-json.md", "Result", &values);
+}
+
+#[test]
+fn windows() {
+    let rows = "submit_s,duration_s,gpus\n0,9.5,8\n1,9,8\n2,8,9\n3,x,1\n400,9,8\n401,9,8\n500,1,1\n500,1,1\n";
+    let folder = folder_with(&[("t.csv", rows)]);
+    let command = "windows --trace t.csv --window 100s --eta 0.5 --least-jobs 2 --policy fifo/best-fit,fifo/counting,fifo/random";
+    let values = ["--seeds 2", "--mix 100%", "--least-jobs 4"]
+        .map(|more| json(folder.path(), &command.replace("--least-jobs 2", more)));
+    let value = json(folder.path(), command);
+    compare("windows.md", "JSON", &[&values[..], &[value]].concat());
 }
 
 #[test]

@@ -22,7 +22,9 @@ mod slurm_config;
 mod slurm_doctor;
 mod slurm_trace;
 mod slurm_verify;
+mod tradeoff;
 mod transcripts;
+mod windows;
 
 use std::path::{Path, PathBuf};
 

@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use crate::{bandpilot, folder_with, refused, run, run_json};
 
-const RESULTS: [&str; 5] =
-    ["simulate.json", "jobs.csv", "jobs.parquet", "summary.json", "report.html"];
+const RESULTS: [&str; 6] =
+    ["simulate.json", "jobs.csv", "jobs.parquet", "series.csv", "summary.json", "report.html"];
 
 /// A trace of so many jobs, many of which wait at once.
 fn trace(jobs: u32) -> String {
@@ -91,6 +91,56 @@ fn csv_rows(path: &Path) -> (Vec<String>, Vec<BTreeMap<String, String>>) {
     (names, rows)
 }
 
+/// Columns that the reference page lists below a heading.
+fn columns(heading: &str) -> Vec<String> {
+    let page = crate::repository().join("docs/reference/simulate-files.md");
+    let page = fs::read_to_string(page).unwrap();
+    let (_, section) = page.split_once(heading).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let names = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_series_says_how_the_hosts_stood() {
+    // {8}{4,4} until 16, then {4}{4} until 64 while the 8 waits from 32 on.
+    let rows = "submit_s,duration_s,gpus\n100,16,8\n100,16,4\n100,64,4\n116,64,4\n132,64,8\n";
+    let folder = folder_with(&[("t.csv", rows)]);
+    let args = ["simulate", "--trace", "t.csv", "--hosts", "2x8", "--out", "o", "--policy"];
+    let (code, out, _) =
+        run(folder.path(), &[&args[..], &["fifo/first-fit,fifo/counting"]].concat());
+    assert_eq!(code, 0);
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = out.lines().map(words).collect();
+    for line in [
+        "POLICY AFR N*SIF MOST ENL BLOCKED S",
+        "fifo/first-fit 1.0000 2.00 2 1.00 32",
+        "fifo/counting - - - - 0",
+    ] {
+        assert!(lines.iter().any(|printed| printed == line), "{line}: {out}");
+    }
+    let (names, rows) = csv_rows(&folder.path().join("o/series.csv"));
+    assert_eq!(columns("## Rows of `series.csv`"), names);
+    let of = |policy: &str| {
+        let rows = rows.iter().filter(|row| row["policy"] == policy);
+        let row = |row: &BTreeMap<String, String>| {
+            let cells = ["to_s", "jobs_waiting", "hosts_full", "hosts_partial", "hosts_avoidable"];
+            cells.map(|name| row[name].parse::<f64>().unwrap_or(-1.0))
+        };
+        rows.map(row).collect::<Vec<_>>()
+    };
+    let (fitted, counted) = (of("fifo/first-fit"), of("fifo/counting"));
+    assert_eq!((fitted.len(), fitted[0][0]), (512, 100.25));
+    let at = |second: usize| fitted[4 * second];
+    assert_eq!(at(0)[1..], [0.0, 2.0, 0.0, 0.0]);
+    assert_eq!(at(16)[1..], [0.0, 0.0, 2.0, 2.0]);
+    assert_eq!(at(32)[1..], [1.0, 0.0, 2.0, 2.0]);
+    assert_eq!(at(64)[1..], [0.0, 1.0, 1.0, 0.0]);
+    assert_eq!(at(80)[1..], [0.0, 1.0, 0.0, 0.0]);
+    assert_eq!(fitted[511][0], 228.0);
+    assert!(counted.iter().all(|row| row[2..] == [-1.0; 3]));
+}
+
 #[test]
 fn csv_and_parquet_hold_the_same_rows() {
     let rows = "job_id,submit_s,duration_s,gpus,tenant\n\"a, \"\"x\"\"\",0,100,8,ü\nb,10.5,100,16,\nc,20,0,4,t\nd,30,5,99,t\n";
@@ -101,11 +151,7 @@ fn csv_and_parquet_hold_the_same_rows() {
     let (code, ..) = run(folder.path(), &args);
     assert_eq!(code, 6);
     let (names, rows) = csv_rows(&folder.path().join("o/jobs.csv"));
-    let page = crate::repository().join("docs/reference/simulate-files.md");
-    let page = fs::read_to_string(page).unwrap();
-    let (_, columns) = page.split_once("| column |").unwrap();
-    let told = columns.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
-    assert_eq!(told.collect::<Vec<_>>(), names);
+    assert_eq!(columns("## Rows of `jobs.csv`"), names);
     let file = fs::File::open(folder.path().join("o/jobs.parquet")).unwrap();
     let reader = SerializedFileReader::new(file).unwrap();
     let mut count = 0;
@@ -367,8 +413,8 @@ fn the_report_is_one_page_that_shows_every_policy() {
         };
         let names: Vec<&str> = policies.split(',').collect();
         assert_eq!(texts("h3"), names);
-        // The table of resources is left out where all of it is 0 or missing.
-        assert_eq!(texts("tr").len(), if trace == "t.csv" { 22 } else { 11 });
+        // The tables of resources and of fragmentation are left out where all of them is 0 or missing.
+        assert_eq!(texts("tr").len(), if trace == "t.csv" { 33 } else { 11 });
         assert!(
             texts("code")[0].starts_with("bandpilot simulate --trace ")
                 && !html.contains("--force")

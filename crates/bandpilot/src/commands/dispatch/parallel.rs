@@ -35,7 +35,10 @@ pub fn dispatch(
     let heard = if pipelines_send(&groups) { &mut remarks } else { &mut unheard };
     let send_recv = models.of(Collective::SendRecv, "--parallel", heard);
     let passed = || deadline.has_passed();
-    let options = AnswerOptions { should_stop: deadline.is_given().then_some(&passed) };
+    let options = AnswerOptions {
+        should_stop: deadline.is_given().then_some(&passed),
+        ..AnswerOptions::default()
+    };
     let answer = dispatch_parallel(
         &ground.cluster,
         TwoModels { all_reduce: &all_reduce, send_recv: &send_recv },

@@ -11,6 +11,8 @@ pub struct Figure {
     pub key: &'static str,
     /// Heading in the text table.
     pub head: &'static str,
+    /// What it is, below the text tables; empty if the heading says it.
+    pub legend: &'static str,
     /// Name in the report.
     pub name: &'static str,
     /// Unit in the report.
@@ -40,6 +42,8 @@ pub enum Kind {
     Times,
     /// What became of GPUs and network.
     Resources,
+    /// How scattered over the hosts what ran was.
+    Fragmentation,
 }
 
 /// When people see a figure.
@@ -48,6 +52,8 @@ pub enum Shown {
     Always,
     /// If any policy has one that is not this, which says nothing.
     IfNot(f64),
+    /// If any policy has one.
+    IfAny,
     /// In JSON only.
     Never,
 }
@@ -55,6 +61,7 @@ pub enum Shown {
 const SECONDS: Figure = Figure {
     key: "",
     head: "",
+    legend: "",
     name: "",
     unit: "s",
     scale: 1.0,
@@ -68,10 +75,11 @@ const SECONDS: Figure = Figure {
 };
 const COUNT: Figure = Figure { unit: "", whole: true, best: Best::None, ..SECONDS };
 const OF_GPUS: Figure = Figure { kind: Kind::Resources, ..SECONDS };
+const OF_HOSTS: Figure = Figure { unit: "", kind: Kind::Fragmentation, ..SECONDS };
 const COUNT_OF_GPUS: Figure = Figure { kind: Kind::Resources, ..COUNT };
 
 /// All figures.
-pub const FIGURES: [Figure; 19] = [
+pub const FIGURES: [Figure; 25] = [
     Figure {
         key: "jobs",
         head: "JOBS",
@@ -178,21 +186,14 @@ pub const FIGURES: [Figure; 19] = [
     Figure {
         key: "busy_while_queued",
         head: "BUSY %",
-        name: "Busy",
+        legend: "busy: GPUs held while jobs wait (AGU)",
+        name: "Busy (AGU)",
         unit: "%",
         scale: 100.0,
         decimals: 1,
         best: Best::Highest,
-        meaning: "Share of the GPUs that was held while jobs waited: what is missing to 100 % is lost to fragmentation and to the order of the queue.",
+        meaning: "Share of the GPUs that was held while jobs waited (average GPU utilisation): what is missing to 100 % is lost to fragmentation and to the order of the queue.",
         of: |m| m.busy_while_queued,
-        ..OF_GPUS
-    },
-    Figure {
-        key: "head_blocked_s",
-        head: "BLOCKED S",
-        name: "Head blocked",
-        meaning: "Time during which the first waiting job did not start although as many GPUs as it asks for were idle: they were scattered.",
-        of: |m| Some(m.head_blocked_s),
         ..OF_GPUS
     },
     Figure {
@@ -238,6 +239,91 @@ pub const FIGURES: [Figure; 19] = [
         of: |m| m.contention_slowdown,
         ..OF_GPUS
     },
+    Figure {
+        key: "afr",
+        head: "AFR",
+        legend: "AFR: share of the hosts that is avoidably partial (SIF) while jobs wait",
+        name: "AFR",
+        decimals: 4,
+        shown: Shown::IfAny,
+        meaning: "Average fragmentation ratio: share of the hosts that was avoidably partial (SIF), mean over the time in which jobs waited. A host is partial if some of its GPUs are held and some are not; avoidable are those beyond the fewest that what runs could be packed with.",
+        of: |m| m.afr,
+        ..OF_HOSTS
+    },
+    Figure {
+        key: "n_sif_mean",
+        head: "N*SIF",
+        legend: "N*SIF: number of them",
+        name: "N·SIF",
+        unit: "hosts",
+        decimals: 2,
+        shown: Shown::IfAny,
+        meaning: "The same as a number of hosts.",
+        of: |m| m.n_sif_mean,
+        ..OF_HOSTS
+    },
+    Figure {
+        key: "n_sif_max",
+        head: "MOST",
+        legend: "most: the most at any time",
+        name: "Most N·SIF",
+        unit: "hosts",
+        whole: true,
+        shown: Shown::IfAny,
+        meaning: "The most hosts that were avoidably partial at any time.",
+        of: |m| m.n_sif_max.map(|hosts| hosts as f64),
+        ..OF_HOSTS
+    },
+    Figure {
+        key: "enl_mean",
+        head: "ENL",
+        legend: "ENL: whole hosts that a repack would free, while jobs wait",
+        name: "ENL",
+        unit: "hosts",
+        decimals: 2,
+        shown: Shown::IfAny,
+        meaning: "Empty-host loss: whole hosts that a repack of what runs would free, mean over the time in which jobs waited.",
+        of: |m| m.enl_mean,
+        ..OF_HOSTS
+    },
+    Figure {
+        key: "head_blocked_s",
+        head: "BLOCKED S",
+        legend: "blocked: time the first job waits although enough GPUs are idle",
+        name: "Fragmentation-blocked",
+        unit: "s",
+        meaning: "Time during which the first waiting job did not start although as many GPUs as it asks for were idle: they were scattered.",
+        of: |m| Some(m.head_blocked_s),
+        ..OF_HOSTS
+    },
+    Figure {
+        key: "wcc_share",
+        head: "WCC %",
+        legend: "WCC: single GPUs can fill what odd sizes leave",
+        name: "WCC",
+        unit: "%",
+        scale: 100.0,
+        decimals: 1,
+        best: Best::None,
+        shown: Shown::IfNot(1.0),
+        meaning: "Share of the time in which the condition WCC held: enough single GPUs ran to fill the gaps beside instances of 3, 5, 6 or 7 GPUs, so that all could be packed with one partial host.",
+        of: |m| m.wcc_share,
+        ..OF_HOSTS
+    },
+    Figure {
+        key: "bound_share",
+        head: "BOUND %",
+        legend: "bound: AFR, N*SIF and ENL may be less",
+        name: "Bound",
+        unit: "%",
+        scale: 100.0,
+        decimals: 1,
+        best: Best::None,
+        shown: Shown::IfNot(0.0),
+        meaning: "Share of the time in which the fewest hosts, partial or in use, were not known, only a number that they cannot be below: AFR, N·SIF and ENL may be less than is said.",
+        of: |m| m.bound_share,
+        ..OF_HOSTS
+    },
 ];
 
 /// Keys of the figures that have intervals.
@@ -262,6 +348,7 @@ pub fn shown(judged: &[Judged], kind: Kind) -> Vec<usize> {
     let is = |at: &usize| match FIGURES[*at].shown {
         Shown::Always => true,
         Shown::IfNot(nothing) => any(*at, nothing),
+        Shown::IfAny => judged.iter().any(|row| row.figures[*at].is_some()),
         Shown::Never => false,
     };
     (0..FIGURES.len()).filter(|at| FIGURES[*at].kind == kind).filter(is).collect()

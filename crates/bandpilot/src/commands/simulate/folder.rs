@@ -29,8 +29,11 @@ const LISTS: [&str; 2] = ["policies", "seeds"];
 /// Files that are written when all is done.
 pub const CSV: &str = "jobs.csv";
 pub const PARQUET: &str = "jobs.parquet";
+pub const SERIES: &str = "series.csv";
 pub const SUMMARY: &str = "summary.json";
 pub const REPORT: &str = "report.html";
+/// All of them.
+pub const RESULTS: [&str; 5] = [CSV, PARQUET, SERIES, SUMMARY, REPORT];
 /// Longest value that is shown where two differ.
 const MAX_SHOWN: usize = 60;
 
@@ -134,8 +137,7 @@ impl Folder {
 
     /// The first file of results that is there.
     fn results(&self) -> Option<String> {
-        let ours = [ABOUT, CSV, PARQUET, SUMMARY, REPORT];
-        let named = ours.into_iter().find(|name| self.path.join(name).exists());
+        let named = [ABOUT].into_iter().chain(RESULTS).find(|name| self.path.join(name).exists());
         named.map(str::to_owned).or_else(|| {
             let runs = std::fs::read_dir(self.path.join(RUNS)).ok()?.flatten();
             let names = runs.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -196,8 +198,7 @@ impl Folder {
 
     /// Removes the runs and results, nothing else.
     fn clear(&self) -> Result<(), Failure> {
-        let results = [CSV, PARQUET, SUMMARY, REPORT];
-        self.remove(|name| name.ends_with(RUN_END) || results.contains(&name))
+        self.remove(|name| name.ends_with(RUN_END) || RESULTS.contains(&name))
     }
 
     /// Removes files of ours by name.
@@ -281,8 +282,7 @@ fn is_leftover(name: &str) -> bool {
     else {
         return false;
     };
-    let ours = [ABOUT, CSV, PARQUET, SUMMARY, REPORT];
-    let is_ours = name.ends_with(RUN_END) || ours.contains(&name);
+    let is_ours = name.ends_with(RUN_END) || name == ABOUT || RESULTS.contains(&name);
     is_ours && !process.is_empty() && process.bytes().all(|digit| digit.is_ascii_digit())
 }
 

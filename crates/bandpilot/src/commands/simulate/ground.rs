@@ -6,7 +6,7 @@ use bandpilot_readers::Diagnostic;
 use bandpilot_readers::trace_file::Trace;
 use bandpilot_sim::{Costs, FaultRates, Hosts, Mixed, Options, mix};
 
-use crate::cli::{Conditions, Simulate};
+use crate::cli::{Conditions, PolicyNumbers, Simulate};
 use crate::commands::ground::{self, Models, Remarks};
 use crate::exit::{Code, Failure};
 
@@ -37,25 +37,52 @@ impl Ground {
     /// If an argument or a file cannot be used.
     pub fn read(args: &Simulate, remarks: &mut Remarks) -> Result<Self, Failure> {
         let cluster = read_cluster(args, remarks)?;
+        let named = args.cluster.is_some();
+        Self::on(cluster, named, &args.conditions, &args.numbers, remarks)
+    }
+
+    /// On so many hosts of so many GPUs.
+    ///
+    /// # Errors
+    /// If there are too many of them, or the model file cannot be used.
+    pub fn alike(
+        hosts: usize,
+        gpus: usize,
+        (conditions, numbers): (&Conditions, &PolicyNumbers),
+        remarks: &mut Remarks,
+    ) -> Result<Self, Failure> {
+        let cluster = alike(&format!("{hosts}x{gpus}")).map_err(|message| {
+            Failure::new(Code::BadInput, "--host-gpus", Diagnostic::error("", message))
+        })?;
+        Self::on(cluster, false, conditions, numbers, remarks)
+    }
+
+    fn on(
+        cluster: Cluster,
+        models_named: bool,
+        conditions: &Conditions,
+        numbers: &PolicyNumbers,
+        remarks: &mut Remarks,
+    ) -> Result<Self, Failure> {
         let hosts = Hosts::new(&cluster).map_err(|error| {
             Failure::new(Code::BadInput, "--cluster", Diagnostic::error("", error.to_string()))
         })?;
         // Nobody has said which model the GPUs are of.
-        let hosts = if args.cluster.is_none() { hosts.of_any_model() } else { hosts };
-        let given: Vec<_> = args.conditions.model.iter().cloned().collect();
+        let hosts = if models_named { hosts } else { hosts.of_any_model() };
+        let given: Vec<_> = conditions.model.iter().cloned().collect();
         let models = Models::read(&given, &cluster, remarks)?;
         let model = models.of(Collective::AllReduce, "--model", remarks);
-        let mut options = options(&args.conditions);
-        args.numbers.fill(&mut options);
-        Ok(Self { cluster, hosts, model, bytes: args.conditions.bytes, options })
+        let mut options = options(conditions);
+        numbers.fill(&mut options);
+        Ok(Self { cluster, hosts, model, bytes: conditions.bytes, options })
     }
 
     /// Makes of a trace what the arguments ask for; says what the mix has changed.
-    pub fn prepare(&self, trace: &mut Trace, args: &Simulate, seed: u64) -> Option<Mixed> {
+    pub fn prepare(&self, trace: &mut Trace, conditions: &Conditions, seed: u64) -> Option<Mixed> {
         for job in &mut trace.jobs {
-            job.comm_share.get_or_insert(args.conditions.comm_share);
+            job.comm_share.get_or_insert(conditions.comm_share);
         }
-        args.conditions.mix.map(|share| mix(trace, share, seed, &self.hosts))
+        conditions.mix.map(|share| mix(trace, share, seed, &self.hosts))
     }
 }
 

@@ -89,8 +89,8 @@ fn mean(runs: &[Run], of: impl Fn(&Metrics) -> Option<f64>) -> Option<f64> {
     mean_of(runs.iter().filter_map(|run| of(&run.metrics)))
 }
 
-/// The figure of a single run stays as it is, to the last bit.
-fn mean_of(values: impl Iterator<Item = f64>) -> Option<f64> {
+/// The mean, if there is anything to take one of. The figure of a single run stays as it is, to the last bit.
+pub fn mean_of(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (sum, count) = values.fold((None, 0_u32), |(sum, count), value| {
         (Some(sum.map_or(value, |sum: f64| sum + value)), count + 1)
     });

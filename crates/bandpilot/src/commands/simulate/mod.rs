@@ -1,24 +1,25 @@
 //! `bandpilot simulate`.
 
-mod figures;
+pub mod figures;
 mod folder;
-mod ground;
+pub mod ground;
 mod job_table;
-mod judge;
+pub mod judge;
 mod remarks;
 mod report;
-mod runs;
-mod text;
-mod words;
+pub mod runs;
+mod series_table;
+pub mod text;
+pub mod words;
 
 use std::path::Path;
 
-use bandpilot_readers::Diagnostic;
-use bandpilot_readers::trace_file;
+use bandpilot_readers::trace_file::{self, Trace};
+use bandpilot_readers::{Diagnostic, Parsed};
 use bandpilot_sim::{Costs, FaultRates, Options, Policy};
 use serde_json::{Value, json};
 
-use self::folder::{About, CSV, Folder, PARQUET, REPORT, SUMMARY, fingerprint};
+use self::folder::{About, CSV, Folder, PARQUET, REPORT, RESULTS, SERIES, SUMMARY, fingerprint};
 use self::ground::Ground;
 use self::runs::Stage;
 use self::text::Simulated;
@@ -45,14 +46,7 @@ pub fn simulate(args: &Simulate) -> Result<Done, Failure> {
     let ground = Ground::read(args, &mut remarks)?;
     let file = args.trace.display().to_string();
     let text = read_text(&args.trace)?;
-    let read = trace_file::read(&text);
-    if read.value.jobs.is_empty() {
-        let mut reasons = read.diagnostics;
-        if reasons.is_empty() {
-            reasons.push(Diagnostic::error("", "the trace has no job"));
-        }
-        return Err(Failure::all(Code::BadInput, &file, reasons));
-    }
+    let read = read_trace(&file, &text)?;
     let bad_rows = read.value.bad_rows;
     let seeds = args.seeds.as_ref().map_or(vec![args.seed], |seeds| seeds.0.clone());
     let stage = Stage::new(ground, policies, seeds, read.value, args);
@@ -100,6 +94,22 @@ pub fn simulate(args: &Simulate) -> Result<Done, Failure> {
     Ok(Done { output: Box::new(result), remarks, code })
 }
 
+/// Reads the text of a trace.
+///
+/// # Errors
+/// If it has no job.
+pub fn read_trace(file: &str, text: &str) -> Result<Parsed<Trace>, Failure> {
+    let read = trace_file::read(text);
+    if !read.value.jobs.is_empty() {
+        return Ok(read);
+    }
+    let mut reasons = read.diagnostics;
+    if reasons.is_empty() {
+        reasons.push(Diagnostic::error("", "the trace has no job"));
+    }
+    Err(Failure::all(Code::BadInput, file, reasons))
+}
+
 /// Writes the files that were asked for; gives their names.
 fn write(
     args: &Simulate,
@@ -124,15 +134,16 @@ fn write(
         let rows = &result.policies;
         replace_with(&folder.path(CSV), |w| job_table::csv(w, stage, rows))?;
         replace_with(&folder.path(PARQUET), |w| job_table::parquet(w, stage, rows))?;
+        replace_with(&folder.path(SERIES), |w| series_table::csv(w, rows))?;
         folder.write(SUMMARY, &format!("{:#}\n", result.json()))?;
         folder.write(REPORT, &page)?;
-        let names = [CSV, PARQUET, SUMMARY, REPORT];
-        files.extend(names.map(|name| folder.path(name).display().to_string()));
+        files.extend(RESULTS.map(|name| folder.path(name).display().to_string()));
     }
     Ok(files)
 }
 
-fn exists(path: &Path) -> Failure {
+/// A file is in the way.
+pub fn exists(path: &Path) -> Failure {
     let reason = Diagnostic::error("", "there is a file of this name");
     let reason = reason.help("name another one, or overwrite it with --force");
     Failure::new(Code::BadInput, &path.display().to_string(), reason)
@@ -174,6 +185,7 @@ fn options(options: &Options) -> About {
         compass_tau,
         compass_beta,
         least_rate,
+        tradeoff,
         search_steps,
     } = options;
     let theta = two_stage_theta_s.map_or(Value::from("by the trace"), Value::from);
@@ -192,6 +204,7 @@ fn options(options: &Options) -> About {
         "compass_tau": compass_tau,
         "compass_beta": compass_beta,
         "least_rate": least_rate,
+        "tradeoff": tradeoff,
         "search_steps": search_steps,
     });
     match all {
@@ -201,7 +214,7 @@ fn options(options: &Options) -> About {
 }
 
 /// The command as it could be typed again, without what does not change the results.
-fn command_line(words: impl Iterator<Item = String>) -> String {
+pub fn command_line(words: impl Iterator<Item = String>) -> String {
     let passing = ["--resume", "--force", "--json"];
     let words = words.skip(1).filter(|word| !passing.contains(&&**word));
     let plain = |word: &str| {
@@ -213,7 +226,11 @@ fn command_line(words: impl Iterator<Item = String>) -> String {
     std::iter::once("bandpilot".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
 }
 
-fn policies(names: &[String]) -> Result<Vec<Policy>, Failure> {
+/// Reads policies; each may stand once.
+///
+/// # Errors
+/// If one is not known.
+pub fn policies(names: &[String]) -> Result<Vec<Policy>, Failure> {
     let mut policies: Vec<Policy> = Vec::with_capacity(names.len());
     let wrong = |message: String| {
         let reason = Diagnostic::error("", message).help("run with --help for the list");

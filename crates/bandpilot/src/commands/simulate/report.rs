@@ -1,6 +1,6 @@
 //! The page for people.
 
-use bandpilot_report::plot::{Axis, Estimate, Line, area, estimates, heat, lines};
+use bandpilot_report::plot::{Axis, Estimate, Line, area, areas, estimates, heat, lines};
 use bandpilot_report::{Cell, Column, Page, Table, grouped, span};
 use bandpilot_sim::bootstrap::Interval;
 use bandpilot_sim::series::Series;
@@ -62,7 +62,7 @@ fn summary(page: &mut Page, result: &Simulated) {
         page.text("Figures are means over the seeds. A policy that no seed changes was run once.");
     }
     let mut terms = Vec::new();
-    for kind in [Kind::Times, Kind::Resources] {
+    for kind in [Kind::Times, Kind::Resources, Kind::Fragmentation] {
         // What is 0 or missing everywhere only takes room here.
         let any =
             |at: &usize| result.policies.iter().any(|row| row.shown(*at).is_some_and(|v| v != 0.0));
@@ -264,6 +264,14 @@ fn over_time(page: &mut Page, result: &Simulated, names: &[String]) {
         "Length of the queue: jobs waiting",
         &lines(&drawn(|series| &series.waiting), &time, &waiting, 260.0),
     );
+    let avoidable: Vec<Line<'_>> = drawn(|series| &series.avoidable);
+    if avoidable.iter().any(|line| !line.points.is_empty()) {
+        let hosts = Axis::count("hosts", most(result, |series| &series.avoidable));
+        page.figure(
+            "Fragmentation: hosts that are avoidably partial (N·SIF), also while nobody waits",
+            &lines(&avoidable, &time, &hosts, 260.0),
+        );
+    }
 }
 
 fn one_by_one(page: &mut Page, result: &Simulated, names: &[String]) {
@@ -276,13 +284,14 @@ fn one_by_one(page: &mut Page, result: &Simulated, names: &[String]) {
     };
     page.section(
         "Policy by policy",
-        &format!("From top to bottom: GPUs held, GPUs that waiting jobs ask for, and each host over time, the first one on top. A pale speckled strip while GPUs are waited for is fragmentation.{together}"),
+        &format!("From top to bottom: GPUs held; GPUs that waiting jobs ask for; hosts, dark those with all GPUs held, pale the partial ones on top of them, white the empty ones; and each host over time, the first one on top. Many partial hosts, and a pale speckled strip, while GPUs are waited for are fragmentation.{together}"),
     );
     if rows > 0 {
         page.heat_scale("GPUs of the host: all idle", "all held");
     }
     let time = time_axis(result);
     let gpus = Axis::count("held", result.gpus as f64);
+    let hosts = Axis::count("hosts", result.hosts as f64);
     let asked = Axis::count("asked for", most(result, |series| &series.waited_for));
     for (series, (name, row)) in names.iter().zip(&result.policies).enumerate() {
         page.series_heading(series, name);
@@ -299,6 +308,10 @@ fn one_by_one(page: &mut Page, result: &Simulated, names: &[String]) {
             page.text("This placement only counts GPUs: there are no hosts to show.");
             continue;
         }
+        let in_use: Vec<f64> =
+            recorded.full.iter().zip(&recorded.partial).map(|(full, part)| full + part).collect();
+        let occupancy = [line(&in_use), line(&recorded.full)];
+        page.figure("", &areas(&occupancy, &time, &hosts, 90.0, false));
         let height = (recorded.hosts.len() as f64 * 6.0).clamp(36.0, 200.0);
         page.figure("", &heat("hosts", &recorded.hosts, recorded.span_s, &time, height));
     }

@@ -7,8 +7,8 @@ use bandpilot_readers::Diagnostic;
 use bandpilot_readers::trace_file::Trace;
 use bandpilot_sim::series::{Recorder, Series};
 use bandpilot_sim::{
-    Broken, Grant, JobResult, Metrics, Mixed, Network, Policy, Setting, Watcher, Workload,
-    simulate_watched,
+    Broken, Grant, JobResult, Metrics, Mixed, Network, Outcome, Policy, Setting, Standing, Watcher,
+    Workload, simulate_watched,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
@@ -55,7 +55,7 @@ impl Stage {
         args: &Simulate,
     ) -> Self {
         let scene = |seed: u64, mut trace: Trace| {
-            let mixed = ground.prepare(&mut trace, args, seed);
+            let mixed = ground.prepare(&mut trace, &args.conditions, seed);
             let workload = Workload::new(&trace, &ground.hosts);
             Scene { trace, workload, mixed }
         };
@@ -101,8 +101,10 @@ pub struct Run {
 }
 
 /// Why a run gives nothing.
-enum Missing {
+pub enum Missing {
+    /// Ctrl-C.
     Stopped,
+    /// Something is wrong.
     Failed(Failure),
 }
 
@@ -110,7 +112,7 @@ enum Missing {
 static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Lets Ctrl-C end the runs in good order. Where that is not to be had, it ends the program as ever.
-fn heed_interrupts() {
+pub fn heed_interrupts() {
     let _ = ctrlc::set_handler(|| {
         if STOP.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
@@ -174,11 +176,13 @@ fn run_again(kept: Option<Found>) -> Option<(String, Diagnostic)> {
     Some((path.display().to_string(), Diagnostic::note("", message)))
 }
 
+/// Counts what is done side by side.
 #[derive(Default)]
-struct AtomicCount(std::sync::atomic::AtomicUsize);
+pub struct AtomicCount(std::sync::atomic::AtomicUsize);
 
 impl AtomicCount {
-    fn next(&self) -> usize {
+    /// One more.
+    pub fn next(&self) -> usize {
         self.0.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
@@ -193,7 +197,8 @@ fn interrupted(finished: usize, all: usize, folder: Option<&Folder>) -> Failure 
     Failure::new(Code::Interrupted, "", reason)
 }
 
-fn progress_bar(jobs: usize, runs: usize) -> ProgressBar {
+/// Shows how far runs are.
+pub fn progress_bar(jobs: usize, runs: usize) -> ProgressBar {
     // Hidden by itself where stderr is no terminal.
     let bar = ProgressBar::new(jobs as u64).with_message(format!("0 of {runs} runs"));
     if let Ok(style) =
@@ -207,10 +212,30 @@ fn progress_bar(jobs: usize, runs: usize) -> ProgressBar {
 fn play_one(stage: &Stage, policy: Policy, at: usize, bar: &ProgressBar) -> Result<Run, Missing> {
     let Stage { ground, seeds, .. } = stage;
     let workload = &stage.scene(at).workload;
-    let predictor = Predictor::new(&ground.model, &ground.cluster, ground.bytes);
-    let setting = Setting::new(&ground.hosts, workload, &ground.options, seeds[at])
-        .with_network(Network::new(&predictor));
     let recorder = (at == 0).then(|| Recorder::new(&ground.hosts));
+    let (outcome, recorder) = run_one(ground, workload, policy, seeds[at], (bar, recorder))?;
+    Ok(Run {
+        seed: seeds[at],
+        metrics: Metrics::new(workload, &outcome),
+        jobs: outcome.jobs().collect(),
+        series: recorder.map(Recorder::finish),
+    })
+}
+
+/// Plays a workload against a policy; jobs that are done are told to the bar, and what happens to the recorder, if there is one.
+///
+/// # Errors
+/// If the run is not sound, or Ctrl-C ends it.
+pub fn run_one(
+    ground: &Ground,
+    workload: &Workload,
+    policy: Policy,
+    seed: u64,
+    (bar, recorder): (&ProgressBar, Option<Recorder>),
+) -> Result<(Outcome, Option<Recorder>), Missing> {
+    let predictor = Predictor::new(&ground.model, &ground.cluster, ground.bytes);
+    let setting = Setting::new(&ground.hosts, workload, &ground.options, seed)
+        .with_network(Network::new(&predictor));
     let mut spectator = Spectator { recorder, bar, untold: 0 };
     let outcome = simulate_watched(&setting, policy, &mut spectator);
     bar.inc(spectator.untold);
@@ -218,12 +243,7 @@ fn play_one(stage: &Stage, policy: Policy, at: usize, bar: &ProgressBar) -> Resu
         Broken::Stopped => Missing::Stopped,
         broken => Missing::Failed(unsound(policy, &broken)),
     })?;
-    Ok(Run {
-        seed: seeds[at],
-        metrics: Metrics::new(workload, &outcome),
-        jobs: outcome.jobs().collect(),
-        series: spectator.recorder.map(Recorder::finish),
-    })
+    Ok((outcome, spectator.recorder))
 }
 
 fn unsound(policy: Policy, broken: &Broken) -> Failure {
@@ -261,6 +281,12 @@ impl Watcher for Spectator<'_> {
     fn gives(&mut self, now_s: f64, grant: &Grant) {
         if let Some(recorder) = &mut self.recorder {
             recorder.gives(now_s, grant);
+        }
+    }
+
+    fn stands(&mut self, now_s: f64, standing: &Standing) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.stands(now_s, standing);
         }
     }
 

@@ -82,6 +82,14 @@ impl Simulated {
         write_table(w, &rows)
     }
 
+    /// What the heads mean that do not say it.
+    fn legend(&self) -> String {
+        let kinds = [Kind::Times, Kind::Resources, Kind::Fragmentation];
+        let shown = kinds.into_iter().flat_map(|kind| shown(&self.policies, kind));
+        let said = shown.map(|at| FIGURES[at].legend).filter(|legend| !legend.is_empty());
+        said.collect::<Vec<_>>().join("; ")
+    }
+
     fn intervals(&self, w: &mut dyn Write) -> io::Result<()> {
         let mut heads = vec!["95 % INTERVALS", "MEAN JCT S", "MEDIAN", "WAIT S"];
         if self.policies.len() > 1 {
@@ -119,7 +127,7 @@ impl Simulated {
 }
 
 /// A text in lines that are no longer than the tables.
-fn wrapped(text: &str) -> String {
+pub fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     let mut width = 0;
     for word in text.split(' ') {
@@ -144,7 +152,7 @@ fn number(at: usize, value: f64) -> String {
 }
 
 /// A number that is rounded to nothing has no sign.
-fn fixed(value: f64, decimals: usize) -> String {
+pub fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     match text.strip_prefix('-') {
         Some(rest) if rest.bytes().all(|byte| matches!(byte, b'0' | b'.')) => rest.to_owned(),
@@ -164,10 +172,10 @@ impl Output for Simulated {
         self.figures(w, Kind::Times)?;
         writeln!(w)?;
         self.figures(w, Kind::Resources)?;
-        writeln!(
-            w,
-            "\nbusy: GPUs held while jobs wait; blocked: time the first one waits although enough GPUs are idle\n"
-        )?;
+        writeln!(w)?;
+        self.figures(w, Kind::Fragmentation)?;
+        writeln!(w, "\n{}", wrapped(&self.legend()))?;
+        writeln!(w)?;
         self.intervals(w)?;
         self.foot(w)
     }
@@ -201,7 +209,7 @@ impl Output for Simulated {
 }
 
 /// A figure; whole numbers of a single run stay whole.
-fn value_json(whole: bool, value: Option<f64>) -> Value {
+pub fn value_json(whole: bool, value: Option<f64>) -> Value {
     match value {
         Some(value) if whole && value.fract() == 0.0 => Value::from(value as u64),
         value => Value::from(value),
