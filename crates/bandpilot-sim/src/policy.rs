@@ -199,7 +199,7 @@ pub const PLACEMENTS: [PlacementName; 15] = [
         summary: "the same as the paper prints it: compacted after every event",
         seeded: false,
         bound: false,
-        make: |_| Some(Box::new(CompassPrinted)),
+        make: |_| Some(Box::<CompassPrinted>::default()),
     },
     PlacementName {
         name: "compass-place-only",

@@ -127,7 +127,7 @@ fn a_shared_gpu_stays_and_counts_as_one() {
 
 #[test]
 fn the_printed_form_waits_for_a_slot_and_compacts_after_every_event() {
-    let mut scheduler = fifo(hosts(&[8; 2]), CompassPrinted);
+    let mut scheduler = fifo(hosts(&[8; 2]), CompassPrinted::default());
     // Six single GPUs make a pool, five have a slot on the other host.
     let mut events = jobs(&[(1, 90.0); 6]);
     events.push(submit(6, 5, 90.0));
@@ -155,7 +155,7 @@ fn the_printed_form_starts_what_has_no_slot_when_it_is_alone() {
     let mut cluster = cluster.build();
     cluster.hosts[0].unhealthy_gpus = GpuMask::single(7);
     cluster.hosts[1].unhealthy_gpus = GpuMask::single(0);
-    let mut scheduler = fifo(Hosts::new(&cluster).unwrap(), CompassPrinted);
+    let mut scheduler = fifo(Hosts::new(&cluster).unwrap(), CompassPrinted::default());
     assert_eq!(step(&mut scheduler, 0.0, &[submit(0, 4, 9.0)]), [start(0, &[(0, 0xf)])]);
     assert_eq!(step(&mut scheduler, 1.0, &[submit(1, 5, 9.0)]), []);
     assert_eq!(step(&mut scheduler, 2.0, &[finish(0)]), [start(1, &[(0, 0x1f)])]);

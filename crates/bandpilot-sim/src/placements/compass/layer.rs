@@ -4,8 +4,8 @@ use bandpilot_core::{GpuMask, HostId};
 use bandpilot_fragmentation::Census;
 use bandpilot_fragmentation::space::{Kind, Tally, slot_width};
 
-use super::super::Room;
 use super::super::instances::place_each;
+use super::super::{Moves, Room};
 use crate::idle::Grant;
 use crate::ids::JobId;
 use crate::shape::{ModelSet, Shape};
@@ -40,8 +40,34 @@ pub(super) fn censuses(room: &Room<'_>) -> Vec<Census> {
     censuses
 }
 
-/// Instances of running jobs on hosts: host, job, GPUs. Of the jobs that share a GPU one instance without a job.
-pub(super) fn held(room: &Room<'_>) -> Vec<(HostId, Option<JobId>, GpuMask)> {
+/// GPUs of a running job on a host; of all jobs that share a GPU once, without a job.
+pub(super) type Held = (HostId, Option<JobId>, GpuMask);
+
+/// A state in which nobody was to be moved, and the job that moves were wanted for. As time goes by jobs come nearer to their ends, so that
+/// fewer may move and less is gained: as long as nobody comes or goes it need not be looked for again.
+#[derive(Debug, Default)]
+pub(super) struct Still(Option<(Option<JobId>, usize, Vec<Held>)>);
+
+impl Still {
+    /// What `moves` are wanted, unless there are none for sure.
+    pub(super) fn or(
+        &mut self,
+        blocked: Option<JobId>,
+        room: &Room<'_>,
+        moves: impl FnOnce() -> Moves,
+    ) -> Moves {
+        let state = Some((blocked, room.idle.free_milli(), held(room)));
+        if self.0 == state {
+            return Moves::default();
+        }
+        let wanted = moves();
+        self.0 = state.filter(|_| wanted.moves.is_empty());
+        wanted
+    }
+}
+
+/// What running jobs hold.
+pub(super) fn held(room: &Room<'_>) -> Vec<Held> {
     let mut held = Vec::new();
     let mut shared: Vec<(HostId, usize)> = Vec::new();
     for (job, grant) in room.jobs.running() {

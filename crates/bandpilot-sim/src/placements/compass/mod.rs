@@ -3,7 +3,7 @@
 mod layer;
 mod spaces;
 
-use bandpilot_fragmentation::{Census, Gang, Goal, Price, Rules, Shift, Space, least_partial};
+use bandpilot_fragmentation::{Census, Gang, Goal, Price, Rules, Shift, least_partial};
 use rustc_hash::FxHashMap;
 
 use super::instances::instances_fit;
@@ -12,7 +12,7 @@ use crate::idle::Grant;
 use crate::ids::JobId;
 use crate::options::Options;
 use crate::shape::Shape;
-use layer::Layer;
+use layer::{Layer, Still};
 use spaces::{Spaces, moves};
 
 /// The memory of least numbers of partial hosts is begun anew when it has so many.
@@ -32,6 +32,7 @@ const MOST_LEAST: usize = 100_000;
 pub struct Compass {
     moves: Option<Limits>,
     least: FxHashMap<Census, usize>,
+    still: Still,
 }
 
 /// When jobs are moved.
@@ -47,12 +48,12 @@ impl Compass {
     pub fn moving(options: &Options) -> Self {
         let migration_s = options.costs.migration_s;
         let (tau, beta) = (options.compass_tau, options.compass_beta);
-        Self { moves: Some(Limits { tau, beta, migration_s }), least: FxHashMap::default() }
+        Self { moves: Some(Limits { tau, beta, migration_s }), ..Self::place_only() }
     }
 
     /// `compass-place-only`: nobody is moved.
     pub fn place_only() -> Self {
-        Self { moves: None, least: FxHashMap::default() }
+        Self { moves: None, least: FxHashMap::default(), still: Still::default() }
     }
 
     /// The least number of partial hosts, of those that the instances of a pool could be on.
@@ -166,16 +167,23 @@ impl PlacementRule for Compass {
         let Some(limits) = self.moves.filter(|_| moment.waiting > 0) else {
             return Moves::default();
         };
-        let unblocking = limits.unblock(moment, room);
-        unblocking.or_else(|| self.tidy(limits, moment, room)).unwrap_or_default()
+        let mut still = std::mem::take(&mut self.still);
+        let moves = still.or(moment.blocked, room, || {
+            let unblocking = limits.unblock(moment, room);
+            unblocking.or_else(|| self.tidy(limits, moment, room)).unwrap_or_default()
+        });
+        self.still = still;
+        moves
     }
 }
 
 /// `compass-printed`: the space as the paper prints it. Only its own places are taken, so a job may wait though it would fit on idle GPUs; after
 /// each event the space is compacted by moves, whatever they cost. A job that no host has a slot for, such as one of five GPUs where all
 /// hosts have broken ones, starts when nobody else runs there.
-#[derive(Debug)]
-pub struct CompassPrinted;
+#[derive(Debug, Default)]
+pub struct CompassPrinted {
+    still: Still,
+}
 
 impl PlacementRule for CompassPrinted {
     /// What is asked is only whether the GPUs would do: whether the space has a place may be true of some idle GPUs and false of more of
@@ -191,12 +199,14 @@ impl PlacementRule for CompassPrinted {
     }
 
     fn moves(&mut self, _: Moment, room: &mut Room<'_>) -> Moves {
-        if !Layer::new(room).may_move() {
-            return Moves::default();
-        }
-        let mut spaces = Spaces::new(room, Rules::Printed);
-        let each = spaces.pools.iter_mut().map(|(_, space): &mut (usize, Space)| space.catch_up());
-        let shifts: Vec<_> = each.flatten().collect();
-        moves(&shifts, room)
+        self.still.or(None, room, || {
+            if !Layer::new(room).may_move() {
+                return Moves::default();
+            }
+            let mut spaces = Spaces::new(room, Rules::Printed);
+            let each = spaces.pools.iter_mut().map(|(_, space)| space.catch_up());
+            let shifts: Vec<Shift> = each.flatten().collect();
+            moves(&shifts, room)
+        })
     }
 }
