@@ -110,7 +110,7 @@ fn decide_within(
     let options = SearchOptions::default();
     let outcome = search(&scene, &scope, &request, &options).ok()?;
     let fill = Fill::new(&Occupancy::of(predictor.cluster(), state));
-    let (floor, known) = (0.97 * outcome.best.objective, Some(&outcome.best));
+    let (floor, known) = (0.97 * outcome.best.objective, Some(&outcome.best.placement));
     let least =
         least_fragmentation(&scene, &scope, &request, &fill, floor, known, &options).ok()?;
     Some((outcome, least))

@@ -50,7 +50,8 @@ pub(crate) fn trade(
     let fill = Fill::new(&Occupancy::of(predictor.cluster(), state));
     let options = SearchOptions { allowed: &allowed, ..*options };
     let floor = (1.0 - share) * best.effective;
-    let least = least_fragmentation(scene, scope, request, &fill, floor, Some(&best), &options);
+    let known = Some(&best.placement);
+    let least = least_fragmentation(scene, scope, request, &fill, floor, known, &options);
     let best_leaves = fill.after(&best.placement, scope.unit);
     let (found, leaves, proven, avoidable_bound, steps) = match least {
         Ok(least) => (least.found, least.left, least.proven, least.avoidable_bound, least.steps),

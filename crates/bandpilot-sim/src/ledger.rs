@@ -72,14 +72,14 @@ impl Ledger {
     pub(crate) fn host_down(&mut self, host: HostId) {
         self.capacity_milli -= 1000 * self.healthy[host.index()].count();
         self.free[host.index()] = GpuMask::EMPTY;
-        self.fragmentation.host_down();
+        self.fragmentation.set(host, 0);
     }
 
     /// A host is back.
     pub(crate) fn host_up(&mut self, host: HostId) {
         self.capacity_milli += 1000 * self.healthy[host.index()].count();
         self.free[host.index()] = self.healthy[host.index()];
-        self.fragmentation.host_up();
+        self.fragmentation.set(host, self.healthy[host.index()].count());
     }
 
     /// GPUs that there are.

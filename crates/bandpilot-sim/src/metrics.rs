@@ -57,13 +57,13 @@ pub struct Metrics {
     pub n_sif_mean: Option<f64>,
     /// The most hosts that were avoidably partial at any time.
     pub n_sif_max: Option<usize>,
-    /// Mean number of hosts in use beyond the fewest that what runs could be packed on (empty-host loss, ENL) while jobs waited
-    /// and the condition WCC held; `None` if there was no such time.
+    /// Mean number of hosts in use beyond the fewest that what runs could be packed on (empty-host loss, ENL) while jobs
+    /// waited.
     pub enl_mean: Option<f64>,
-    /// Share of the time in which WCC held: 1 only if it always did.
+    /// Share of the time in which the condition WCC held: 1 only if it always did.
     pub wcc_share: Option<f64>,
-    /// Share of the time in which the fewest partial hosts were not known, only a number below which they cannot be: AFR and N*SIF
-    /// may be less than is said.
+    /// Share of the time in which the fewest hosts, partial or in use, were not known, only a number below which they cannot be:
+    /// AFR, N*SIF and ENL may be less than is said.
     pub bound_share: Option<f64>,
 }
 
@@ -130,7 +130,7 @@ impl Metrics {
         self.afr = mean(hosts.sif_queued_s, totals.queued_s);
         self.n_sif_mean = mean(hosts.avoidable_queued_host_s, totals.queued_s);
         self.n_sif_max = Some(hosts.most_avoidable);
-        self.enl_mean = mean(hosts.lost_queued_host_s, hosts.lost_queued_s);
+        self.enl_mean = mean(hosts.lost_queued_host_s, totals.queued_s);
         self.wcc_share = Some(1.0 - hosts.no_wcc_s / hosts.all_s);
         self.bound_share = Some(hosts.bound_s / hosts.all_s);
     }

@@ -53,9 +53,16 @@ pub struct Options {
     pub two_stage_theta_s: Option<f64>,
     /// `repack`: time from one round to the next, seconds.
     pub round_s: f64,
+    /// `compass`: while jobs wait, jobs are moved if more hosts than this are partial that need not be (N*SIF).
+    pub compass_tau: usize,
+    /// `compass`: the GPU-seconds that moves cost may be so many times those that the job which they let start would wait for without
+    /// them; infinite for any cost.
+    pub compass_beta: f64,
     /// `bandpilot`: a job that may be split waits rather than run at less than this share (0..=1) of the rate that the best set
     /// of the same GPU models would give it on an idle cluster.
     pub least_rate: f64,
+    /// `bandpilot-tradeoff`: so much of the best effective bandwidth is given up for less fragmentation, a share (0..=1).
+    pub tradeoff: f64,
     /// `bandpilot`: steps of the search for one job at most.
     pub search_steps: u64,
 }
@@ -69,7 +76,10 @@ impl Default for Options {
             aging_s: 86_400.0,
             two_stage_theta_s: None,
             round_s: 360.0,
+            compass_tau: 0,
+            compass_beta: 1.0,
             least_rate: 0.9,
+            tradeoff: 0.03,
             search_steps: 20_000,
         }
     }

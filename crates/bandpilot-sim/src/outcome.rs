@@ -132,7 +132,7 @@ pub struct HostTotals {
     pub all_s: f64,
     /// The part of it in which the condition WCC did not hold.
     pub no_wcc_s: f64,
-    /// The part in which the fewest partial hosts were only known to be no fewer than a bound, and some were beyond it.
+    /// The part in which the fewest hosts, partial or in use, were only known to be no fewer than a bound, and some were beyond it.
     pub bound_s: f64,
     /// Avoidably partial hosts while jobs waited, host-seconds.
     pub avoidable_queued_host_s: f64,
@@ -140,10 +140,8 @@ pub struct HostTotals {
     pub sif_queued_s: f64,
     /// The most avoidably partial hosts at any time.
     pub most_avoidable: usize,
-    /// Hosts in use beyond the fewest while jobs waited and WCC held, host-seconds.
+    /// Hosts in use beyond the fewest while jobs waited, host-seconds.
     pub lost_queued_host_s: f64,
-    /// That time.
-    pub lost_queued_s: f64,
 }
 
 impl HostTotals {
@@ -158,17 +156,14 @@ impl HostTotals {
         if standing.bound {
             self.bound_s += passed_s;
         }
-        if standing.lost.is_none() {
+        if !standing.is_wide {
             self.no_wcc_s += passed_s;
         }
         if queued {
             self.avoidable_queued_host_s += passed_s * avoidable;
             // With no host left none is partial.
             self.sif_queued_s += passed_s * avoidable / standing.hosts.max(1) as f64;
-            if let Some(lost) = standing.lost {
-                self.lost_queued_host_s += passed_s * lost as f64;
-                self.lost_queued_s += passed_s;
-            }
+            self.lost_queued_host_s += passed_s * standing.lost as f64;
         }
     }
 }

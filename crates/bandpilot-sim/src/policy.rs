@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::orders::{By, Easy, Las, Order, Skip, Srtf, Strict, TwoStage, theta_of_s};
 use crate::placements::{
-    Bandpilot, BestFit, Counting, Drain, FewestHosts, Fgd, FirstFit, PlacementRule, Random, Repack,
+    Bandpilot, BestFit, Compass, CompassPrinted, Counting, Drain, FewestHosts, Fgd, FirstFit,
+    PlacementRule, Random, Repack,
 };
 use crate::scheduler::Scheduler;
 use crate::setting::Setting;
@@ -101,7 +102,7 @@ pub const ORDERS: [OrderName; 9] = [
 ];
 
 /// All placement rules.
-pub const PLACEMENTS: [PlacementName; 11] = [
+pub const PLACEMENTS: [PlacementName; 15] = [
     PlacementName {
         name: "counting",
         summary: "only the number of idle GPUs counts",
@@ -166,6 +167,13 @@ pub const PLACEMENTS: [PlacementName; 11] = [
         make: |setting| Some(Box::new(Bandpilot::whole(setting)?)),
     },
     PlacementName {
+        name: "bandpilot-tradeoff",
+        summary: "like bandpilot, but a share of the bandwidth is given up for less fragmentation",
+        seeded: false,
+        bound: false,
+        make: |setting| Some(Box::new(Bandpilot::trading(setting)?)),
+    },
+    PlacementName {
         name: "drain",
         summary: "best-fit; the least used hosts are emptied for a job that does not fit",
         seeded: false,
@@ -178,6 +186,27 @@ pub const PLACEMENTS: [PlacementName; 11] = [
         seeded: false,
         bound: false,
         make: |setting| Some(Box::new(Repack::new(setting.options.round_s))),
+    },
+    PlacementName {
+        name: "compass",
+        summary: "anchors in slots, single GPUs beside them; the fewest jobs move if that lets one start (COMPASS-ABS, repaired)",
+        seeded: false,
+        bound: false,
+        make: |setting| Some(Box::new(Compass::moving(setting.options))),
+    },
+    PlacementName {
+        name: "compass-printed",
+        summary: "the same as the paper prints it: compacted after every event",
+        seeded: false,
+        bound: false,
+        make: |_| Some(Box::new(CompassPrinted)),
+    },
+    PlacementName {
+        name: "compass-place-only",
+        summary: "the same, nobody moves",
+        seeded: false,
+        bound: false,
+        make: |_| Some(Box::new(Compass::place_only())),
     },
 ];
 
@@ -217,6 +246,12 @@ impl Policy {
     /// True if it packs all running jobs anew, wherever they are: what no rule that moves a few jobs can be measured by.
     pub fn repacks(&self) -> bool {
         self.placement.name == "repack"
+    }
+
+    /// True if it may split an instance over hosts, which rules that keep instances whole can hardly be measured by: next to nothing
+    /// is blocked by scattered GPUs then.
+    pub fn splits(&self) -> bool {
+        ["compact", "bandpilot", "bandpilot-tradeoff"].contains(&self.placement.name)
     }
 
     /// Reads `fifo/best-fit`.

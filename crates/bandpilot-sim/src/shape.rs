@@ -117,6 +117,7 @@ pub struct TooManyModels;
 pub struct Hosts {
     healthy: Vec<GpuMask>,
     model: Vec<u8>,
+    sizes: Vec<usize>,
     models: Vec<String>,
     /// Healthy GPUs of the largest host of each model.
     largest: Vec<u32>,
@@ -148,7 +149,8 @@ impl Hosts {
             let largest = &mut largest[usize::from(*model)];
             *largest = gpus.count().max(*largest as usize) as u32;
         }
-        Ok(Self { healthy, model, models, largest })
+        let sizes = cluster.host_ids().map(|host| cluster.type_of(host).gpus).collect();
+        Ok(Self { healthy, model, sizes, models, largest })
     }
 
     /// The same, nothing being known of GPU models: every job will do with any.
@@ -178,6 +180,11 @@ impl Hosts {
     /// Healthy GPUs of a host.
     pub fn healthy(&self, host: HostId) -> GpuMask {
         self.healthy[host.index()]
+    }
+
+    /// GPUs of a host, also those that are not healthy.
+    pub fn size(&self, host: HostId) -> usize {
+        self.sizes[host.index()]
     }
 
     /// Index of a host's GPU model.

@@ -69,6 +69,7 @@ Placements:
   random      any host with enough idle GPUs
   bandpilot   the greatest bandwidth beside the running jobs, however it is split
   bandpilot-whole the same, instances stay whole
+  bandpilot-tradeoff like bandpilot, but a share of the bandwidth is given up for less fragmentation
   drain       best-fit; the least used hosts are emptied for a job that does not fit
   repack      best-fit; running jobs are packed anew round by round
 

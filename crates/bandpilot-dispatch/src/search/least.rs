@@ -1,6 +1,6 @@
 //! Of the sets that are worth enough, the one that leaves the least fragmentation.
 
-use bandpilot_core::Request;
+use bandpilot_core::{Placement, Request};
 
 use super::cells::{Cell, Ground};
 use super::leaving::{Key, Leaving, Outlook};
@@ -40,7 +40,7 @@ pub fn least_fragmentation(
     request: &Request,
     fill: &Fill,
     floor: f64,
-    known: Option<&Found>,
+    known: Option<&Placement>,
     options: &SearchOptions<'_>,
 ) -> Result<Least, NotFound> {
     let usable = usable_pools(scope, fill);
@@ -48,7 +48,7 @@ pub fn least_fragmentation(
     let options = &SearchOptions { runner_up: false, ..*options };
     let mut found = Incumbents::new(scene, options).within(&leaving, floor);
     if let Some(known) = known {
-        found.offer(known.placement.clone());
+        found.offer(known.clone());
     }
     let mut end = End { exhaustive: true, bound: None, beaten_left_out: false, steps: 0 };
     let mut host_counts = scope.host_counts(request);

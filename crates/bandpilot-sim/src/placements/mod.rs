@@ -50,10 +50,12 @@
 //! A row in [`policy`](crate::policy) gives it a name.
 
 mod bandpilot;
+mod compass;
 mod counting;
 mod drain;
 mod fewest_hosts;
 mod fgd;
+mod filling;
 mod inside;
 mod instances;
 mod layout;
@@ -70,6 +72,7 @@ use crate::jobs::Jobs;
 use crate::shape::{Hosts, Shape};
 
 pub use bandpilot::Bandpilot;
+pub use compass::{Compass, CompassPrinted};
 pub use counting::Counting;
 pub use drain::Drain;
 pub use fewest_hosts::FewestHosts;

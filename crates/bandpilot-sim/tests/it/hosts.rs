@@ -1,6 +1,6 @@
 //! How fragmented hosts are over a run: figures worked out by hand, and those of a plain list of what ran.
 
-use bandpilot_fragmentation::{Census, least_partial};
+use bandpilot_fragmentation::{Census, least_hosts, least_partial};
 use bandpilot_readers::trace_file;
 use bandpilot_sim::series::Recorder;
 use bandpilot_sim::{
@@ -26,7 +26,7 @@ fn two_half_hosts_block_a_whole_one() {
     let rows = "gpus\n0,10,8\n0,10,8\n10,90,5\n10,90,5\n20,30,8\n";
     let (metrics, totals) = figures(&[8, 8], rows, "fifo/best-fit");
     // Two 5s can share no host: nothing is avoidable, and WCC fails from 10 to 100.
-    assert_eq!((metrics.afr, metrics.n_sif_max, metrics.enl_mean), (Some(0.0), Some(0), None));
+    assert_eq!((metrics.afr, metrics.n_sif_max, metrics.enl_mean), (Some(0.0), Some(0), Some(0.0)));
     assert_eq!((totals.all_s, totals.no_wcc_s, metrics.queued_s), (130.0, 90.0, 80.0));
     assert_eq!(metrics.wcc_share, Some(1.0 - 90.0 / 130.0));
     // Fours can: both partial hosts are avoidable, and one whole host is lost.
@@ -114,9 +114,8 @@ impl Watcher for Naive {
         if (standing.partial, standing.full, standing.avoidable) != (partial, full, avoidable) {
             self.wrong.push(format!("{standing:?} {:?}", self.held));
         }
-        if let Some(lost) = standing.lost
-            && (census.slack() < 0 || lost + census.gpus().div_ceil(self.cells) != full + partial)
-        {
+        let lost = full + partial - least_hosts(&census).hosts;
+        if (standing.lost, standing.is_wide) != (lost, census.is_wide()) {
             self.wrong.push(format!("{standing:?} {:?}", self.held));
         }
     }

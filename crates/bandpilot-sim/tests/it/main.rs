@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod attained;
+mod compass;
 mod conditions;
 mod fill;
 mod hosts;

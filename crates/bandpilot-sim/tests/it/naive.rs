@@ -129,7 +129,7 @@ proptest! {
             let (finish, preemptions) = naive(&jobs, i64::from(gpus), order);
             let expected: Vec<Option<f64>> = finish.iter().map(|end| Some(*end as f64)).collect();
             for placement in
-                ["counting", "compact", "best-fit", "bandpilot", "bandpilot-whole", "drain", "repack"]
+                ["counting", "compact", "best-fit", "bandpilot", "bandpilot-whole", "bandpilot-tradeoff", "drain", "repack", "compass", "compass-place-only"]
             {
                 let (outcome, metrics) = run(&hosts, &trace, &format!("{order}/{placement}"));
                 prop_assert_eq!(finishes(&outcome), expected.clone(), "{}/{}", order, placement);

@@ -4,7 +4,7 @@ use bandpilot_sim::Options;
 use clap::Args;
 
 use super::conditions::{long_seconds, seconds};
-use super::request::share;
+use super::request::{per_cent, share};
 
 /// What queue orders and placements take.
 #[derive(Debug, Args)]
@@ -48,6 +48,16 @@ pub struct PolicyNumbers {
         help_heading = "Placements"
     )]
     pub least_rate: f64,
+    /// bandpilot-tradeoff: so much of the best effective bandwidth is given up for less fragmentation
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value = "3%",
+        allow_hyphen_values = true,
+        value_parser = per_cent,
+        help_heading = "Placements"
+    )]
+    pub tradeoff: f64,
     /// repack: time from one round to the next
     #[arg(
         long,
@@ -58,6 +68,19 @@ pub struct PolicyNumbers {
         help_heading = "Placements"
     )]
     pub round: f64,
+    /// compass: while jobs wait, jobs are moved if more hosts than this are partial that need not be
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Placements")]
+    pub compass_tau: usize,
+    /// compass: what moves cost may be so many times what the job that they let start would lose by waiting, both in GPU-seconds; any: moves may cost anything
+    #[arg(
+        long,
+        value_name = "X",
+        default_value = "1",
+        allow_hyphen_values = true,
+        value_parser = factor,
+        help_heading = "Placements"
+    )]
+    pub compass_beta: f64,
     /// bandpilot: steps of the search for one job at most
     #[arg(
         long,
@@ -80,7 +103,10 @@ impl PolicyNumbers {
         options.aging_s = self.aging;
         options.two_stage_theta_s = self.two_stage_theta;
         options.least_rate = self.least_rate;
+        options.tradeoff = self.tradeoff;
         options.round_s = self.round;
+        options.compass_tau = self.compass_tau;
+        options.compass_beta = self.compass_beta;
         options.search_steps = self.search_steps;
     }
 }
@@ -109,6 +135,16 @@ fn aging(text: &str) -> Result<f64, String> {
         Ok(_) => Err(format!("'{text}' is no time above 0; write never for priority alone")),
         Err(message) => Err(message + ", nor never"),
     }
+}
+
+/// A number of at least 0, or any.
+fn factor(text: &str) -> Result<f64, String> {
+    if text.trim() == "any" {
+        return Ok(f64::INFINITY);
+    }
+    let value = text.trim().parse::<f64>().ok();
+    let valid = value.filter(|value| value.is_finite() && *value >= 0.0);
+    valid.ok_or_else(|| format!("'{text}' is not a number of at least 0, nor any"))
 }
 
 #[cfg(test)]
@@ -142,8 +178,13 @@ mod tests {
         let given = options(&args).unwrap();
         assert_eq!(given.las_thresholds_gpu_s, [10.0, 20.5, 1_000.0]);
         assert_eq!((given.aging_s, given.two_stage_theta_s), (7_200.0, Some(90.0)));
+        assert_eq!(options(&["--tradeoff", "0.5"]).unwrap().tradeoff, 0.005);
         assert_eq!(options(&["--aging", "never"]).unwrap().aging_s, f64::INFINITY);
+        let given = options(&["--compass-tau", "0", "--compass-beta", "any"]).unwrap();
+        assert_eq!((given.compass_tau, given.compass_beta), (0, f64::INFINITY));
         for (name, value, part) in [
+            ("--compass-beta", "-1", "is not a number of at least 0"),
+            ("--compass-beta", "nan", "nor any"),
             ("--las-thresholds", "", "'' is not a number above 0"),
             ("--las-thresholds", "7200,3250", "3250 is not above 7200"),
             ("--las-thresholds", "5,5", "5 is not above 5"),
@@ -155,6 +196,8 @@ mod tests {
             ("--aging", "soon", "nor never"),
             ("--two-stage-theta", "0", "shorter than a second"),
             ("--two-stage-theta", "inf", "is not a time"),
+            ("--tradeoff", "101%", "between 0% and 100%"),
+            ("--tradeoff", "some", "per cent such as 3%"),
         ] {
             let error = options(&[name, value]).unwrap_err();
             assert!(error.contains(part) && error.contains(name), "{name} {value}: {error}");

@@ -14,6 +14,7 @@ pub const DISPATCH_EXAMPLES: &str = "Examples:
   bandpilot dispatch --gpus 8 --cluster cluster.toml --model model.json --state state.toml --json
   bandpilot dispatch --gpus 16 --op alltoall --bytes 256MiB --compare topo,balanced
   bandpilot dispatch --instances 2 --gpus-per-instance 4 --protect 5% --spare-hosts 1
+  bandpilot dispatch --gpus 12 --state state.toml --tradeoff 3%
   bandpilot dispatch --parallel tp=4,pp=2,dp=2 --traffic tp=96x64MiB,pp=0
 
 An answer gives the GPUs, what they will reach alone and beside the running jobs, what holds them
@@ -107,6 +108,9 @@ pub struct Dispatch {
     /// No running job may lose more than this share of its bandwidth, for example 5% or 0.05
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true, value_parser = share)]
     pub protect: Option<f64>,
+    /// Give up so much of the best effective bandwidth, for example 3%, for less fragmentation: fewer hosts that are neither full nor empty
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, value_parser = per_cent)]
+    pub tradeoff: Option<f64>,
     /// Leave so many further hosts that could each take over the largest share; the answer names them
     #[arg(long, value_name = "K", default_value_t = 0, hide_default_value = true)]
     pub spare_hosts: usize,
@@ -211,6 +215,18 @@ pub fn share(text: &str) -> Result<f64, String> {
     }
 }
 
+/// `3%` or `3`, as a share.
+pub fn per_cent(text: &str) -> Result<f64, String> {
+    let number = text.trim().strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+    let number = number.ok().filter(|number| number.is_finite());
+    let number = number.ok_or_else(|| "write per cent such as 3% or 0.5".to_owned())?;
+    if (0.0..=100.0).contains(&number) {
+        Ok(number / 100.0)
+    } else {
+        Err("it must be between 0% and 100%".to_owned())
+    }
+}
+
 fn policy(text: &str) -> Result<Policy, String> {
     Policy::ALL
         .into_iter()
@@ -233,5 +249,25 @@ mod tests {
             assert!(share(text).is_err(), "{text}");
         }
         assert!(share("5").unwrap_err().contains("5%"));
+    }
+
+    #[test]
+    fn per_cent_are_read_with_and_without_their_sign() {
+        for (text, value) in [
+            ("3%", 0.03),
+            ("3", 0.03),
+            ("0.5%", 0.005),
+            (" 12.5 % ", 0.125),
+            ("0", 0.0),
+            ("100", 1.0),
+        ] {
+            assert_eq!(per_cent(text), Ok(value), "{text}");
+        }
+        for text in ["", "%", "three", "3%%", "NaN", "inf", "1e400"] {
+            assert!(per_cent(text).unwrap_err().contains("such as 3%"), "{text}");
+        }
+        for text in ["-1", "-0.1%", "101%", "100.5"] {
+            assert!(per_cent(text).unwrap_err().contains("between 0% and 100%"), "{text}");
+        }
     }
 }

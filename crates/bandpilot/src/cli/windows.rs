@@ -16,7 +16,8 @@ pub const WINDOWS_EXAMPLES: &str = "Examples:
 The jobs that are submitted in a window (a day of the trace's own clock) are played alone, from an empty
 cluster until all are done. The cluster has N(eta) = max(ceil(p / GPUs of a host), hosts of the largest job)
 hosts, p being what the GPUs that the jobs would hold if none waited do not exceed for a share eta of the
-window. The judged policy is set against all others but those that repack everything or only count GPUs.
+window. The judged policy is set against all others but those that repack everything, split instances or only
+count GPUs.
 
 Policies are those of bandpilot simulate. Windows run side by side; results do not depend on the number of
 threads. The exit code is 6 if rows of the trace are wrong or jobs fit on no cluster: they are left out.";

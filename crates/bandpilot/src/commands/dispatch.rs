@@ -30,6 +30,10 @@ use crate::output::{Done, Output};
 pub fn dispatch(args: &Dispatch) -> Result<Done, Failure> {
     let deadline = Deadline::from_now(args.deadline_ms);
     let groups = groups::read(args)?;
+    if groups.is_some() && args.tradeoff.is_some() {
+        let message = "jobs with --parallel are placed for the shortest step, not for a bandwidth of which a share could be given up";
+        return Err(Failure::usage("--tradeoff", message, "leave out one of the two"));
+    }
     let size = Size::read(args, groups.as_ref())?;
     let mut remarks = Remarks::new();
     let ground = Ground::read(&args.files, &mut remarks)?;
@@ -41,10 +45,9 @@ pub fn dispatch(args: &Dispatch) -> Result<Done, Failure> {
     let model = models.of(args.op, "--op", &mut remarks);
     let predictor = Predictor::new(&model, &ground.cluster, asked.request.bytes);
     let passed = || deadline.has_passed();
-    let options = AnswerOptions {
-        should_stop: deadline.is_given().then_some(&passed),
-        ..AnswerOptions::default()
-    };
+    let should_stop: Option<&dyn Fn() -> bool> =
+        if deadline.is_given() { Some(&passed) } else { None };
+    let options = AnswerOptions { should_stop, tradeoff: args.tradeoff };
     let (state, request) = (&ground.state, &asked.request);
     let mut answer = bandpilot_dispatch::dispatch(&predictor, state, request, options)
         .map_err(|impossible| asked.refuse(&impossible, &ground.cluster, state))?;

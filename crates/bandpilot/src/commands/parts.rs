@@ -136,12 +136,18 @@ pub fn worth_json(set: &Valued, grounds: &Grounds) -> Map<String, Value> {
 
 /// How much better any other set could be; `whose` tells its size if that needs telling.
 pub fn write_certificate(w: &mut dyn Write, answer: &Answer, whose: &str) -> io::Result<()> {
+    // More time wins back nothing that was given up on purpose.
+    let given_up = answer.tradeoff.as_ref().map_or(0.0, |tradeoff| tradeoff.price);
     match (answer.upper_bound, answer.gap) {
         (Some(bound), Some(gap)) => writeln!(
             w,
             "certificate no set{whose} is above {bound:.1} GB/s under the model: {}{}",
             gap_text(gap),
-            if gap > 0.01 { "; more time (--deadline-ms) may find a better set" } else { "" }
+            if gap * bound > 0.01 * bound + given_up {
+                "; more time (--deadline-ms) may find a better set"
+            } else {
+                ""
+            }
         ),
         _ => writeln!(
             w,

@@ -145,6 +145,7 @@ fn dispatch() {
             "dispatch --instances 2 --gpus-per-instance 1 --spare-hosts 1 --compare topo --uniform",
         ),
         json(path, "dispatch --gpus 1 --compare topo"),
+        json(path, "dispatch --gpus 12 --tradeoff 3%"),
     ];
     compare("dispatch-json.md", "Result", &values);
     let errors = [

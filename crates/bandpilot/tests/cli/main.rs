@@ -23,6 +23,7 @@ mod slurm_config;
 mod slurm_doctor;
 mod slurm_trace;
 mod slurm_verify;
+mod tradeoff;
 mod transcripts;
 mod windows;
 

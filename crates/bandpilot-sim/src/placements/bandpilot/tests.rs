@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use bandpilot_core::{
     Cluster, ClusterBuilder, ClusterState, LinkClass, Links, Request, RunningJob,
 };
-use bandpilot_dispatch::{AnswerOptions, dispatch};
+use bandpilot_fragmentation::Occupancy;
+use bandpilot_dispatch::{AnswerOptions, Fill, dispatch};
 use bandpilot_model::{BandwidthModel, Predictor, VirtualMerge};
 use bandpilot_readers::trace_file;
 use rand::RngExt;
@@ -194,4 +195,86 @@ fn chooses_what_the_search_on_a_scene_built_anew_chooses() {
     let Seen { inside, across, beside_others, later, faster_across } = seen.take();
     let counts = [inside, across, beside_others, later, faster_across];
     assert!(counts.iter().all(|count| *count > 50), "{counts:?}");
+}
+
+/// `bandpilot-tradeoff`, compared at every step with the dispatcher's answer.
+struct Traded<'a, 's> {
+    rule: Bandpilot<'a>,
+    predictor: &'a Predictor<'a>,
+    /// Placed in all, and of these with less fragmentation than the best set leaves.
+    seen: &'s RefCell<(usize, usize)>,
+}
+
+const SHARE: f64 = 0.2;
+
+impl PlacementRule for Traded<'_, '_> {
+    fn fits(&self, shape: &Shape, room: &Room<'_>) -> bool {
+        self.rule.fits(shape, room)
+    }
+
+    fn place(&mut self, job: JobId, shape: &Shape, room: &mut Room<'_>) -> Option<Grant> {
+        let before = state(room, shape.models);
+        let grant = self.rule.place(job, shape, room).unwrap();
+        let Grant::Gpus(set) = &grant else { panic!("{grant:?}") };
+        let units = self.rule.units.units(shape);
+        let held = before.jobs.iter().map(|job| job.placement.gpus()).sum::<usize>();
+        // Kept for the first in the queue, or of another model: the dispatcher would take them for unavailable.
+        let others = held + before.free_gpus() < room.hosts.gpus();
+        if others || units.rest_gpus > 0 && units.instances > 0 {
+            return Some(grant);
+        }
+        let unit = units.instance_gpus.min(shape.gpus() as u32) as usize;
+        let request = request(set.gpus(), unit);
+        let options = AnswerOptions { tradeoff: Some(SHARE), ..AnswerOptions::default() };
+        let answer = dispatch(self.predictor, &before, &request, options).unwrap();
+        let tradeoff = answer.tradeoff.unwrap();
+        let fill = Fill::new(&Occupancy::of(self.predictor.cluster(), &before));
+        assert!(tradeoff.proven);
+        assert_eq!(fill.after(set, unit), tradeoff.leaves, "{set:?}");
+        let scene = Scene::new(self.predictor, &VirtualMerge, &before);
+        let (gets, expected) = (scene.effective(set).effective, answer.chosen.effective);
+        assert!((gets - expected).abs() <= 1e-9 * expected, "{gets} {expected}");
+        let mut seen = self.seen.borrow_mut();
+        seen.0 += 1;
+        seen.1 += usize::from(tradeoff.leaves != tradeoff.best_leaves);
+        Some(grant)
+    }
+}
+
+#[test]
+fn trading_chooses_what_the_dispatcher_answers() {
+    let alike = ClusterBuilder::new("alike").host_type("h", "H100", 8).nvswitch().rails(400.0);
+    let alike = alike.hosts("h", 1, 4).build();
+    let mixed =
+        ClusterBuilder::new("mixed").host_type("v", "V100", 8).rails(100.0).hosts("v", 1, 2);
+    let mixed = mixed.host_type("h", "H100", 8).nvswitch().rails(400.0).hosts("h", 1, 2).build();
+    let seen = RefCell::default();
+    let mut rng = Pcg64::seed_from_u64(11);
+    for (cluster, models) in [(alike, vec![""]), (mixed, vec!["", "V100", "H100"])] {
+        for order in ["fifo", "fifo-skip", "srtf", "easy"] {
+            for _ in 0..4 {
+                let hosts = Hosts::new(&cluster).unwrap();
+                let trace = trace_file::read(&jobs(&mut rng, &models)).value;
+                let workload = Workload::new(&trace, &hosts);
+                let model = BandwidthModel::closed_form();
+                let predictor = Predictor::new(&model, &cluster, 2 << 30);
+                let options = Options {
+                    search_steps: 2_000_000,
+                    least_rate: 0.0,
+                    tradeoff: SHARE,
+                    ..Options::default()
+                };
+                let network = Network::new(&predictor);
+                let setting = Setting::new(&hosts, &workload, &options, 1).with_network(network);
+                let rule = Bandpilot::trading(&setting).unwrap();
+                let rule = Traded { rule, predictor: &predictor, seen: &seen };
+                let order = Policy::parse(&format!("{order}/counting")).unwrap();
+                let order = order.make_order(&setting);
+                let scheduler = Scheduler::new(hosts.clone(), order, Box::new(rule));
+                simulate_with(&setting, scheduler, &mut Steady).unwrap();
+            }
+        }
+    }
+    let (placed, traded) = seen.take();
+    assert!(placed > 500 && traded > 50, "{traded} of {placed}");
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use bandpilot_core::format_bytes;
+use bandpilot_dispatch::Tradeoff;
 use bandpilot_dispatch::answer::Valued;
 
 use super::Shown;
@@ -25,6 +26,7 @@ pub fn write(shown: &Shown, w: &mut dyn Write) -> io::Result<()> {
     }
     parts::write_protection(w, shown.asked.request.protect, &answer.harm)?;
     parts::write_spares(w, &ground.cluster, &answer.spares)?;
+    write_tradeoff(shown, w)?;
     write_instances(shown, w)?;
     write_alternatives(shown, w)?;
     write_compared(shown, w)?;
@@ -41,6 +43,45 @@ fn write_title(shown: &Shown, w: &mut dyn Write) -> io::Result<()> {
         write!(w, " in {} of {gpus}", counted(count, "instance"))?;
     }
     writeln!(w, " for {} of {}", shown.collective, format_bytes(request.bytes))
+}
+
+/// What was given up, and what each choice leaves.
+fn write_tradeoff(shown: &Shown, w: &mut dyn Write) -> io::Result<()> {
+    let Some(tradeoff) = &shown.answer.tradeoff else { return Ok(()) };
+    let Tradeoff { share, best, price, proven, .. } = tradeoff;
+    let of_best = if best.effective > 0.0 { price / best.effective } else { 0.0 };
+    writeln!(
+        w,
+        "tradeoff    {price:.1} GB/s given up, {} of the best ({} allowed): {}",
+        parts::per_cent(of_best),
+        parts::per_cent(*share),
+        match (proven, tradeoff.avoidable_bound) {
+            (true, _) => "no set within that leaves less fragmentation".to_owned(),
+            (false, Some(bound)) => format!(
+                "the search ended before less fragmentation was ruled out; no set within that leaves fewer than {}",
+                counted(bound, "avoidable partial host")
+            ),
+            (false, None) => "less fragmentation was not ruled out".to_owned(),
+        }
+    )?;
+    let mut rows =
+        table(&["", "EFFECTIVE", "AVOIDABLE PARTIAL HOSTS", "PARTIAL HOSTS", "HOSTS IN USE"]);
+    for (what, effective, left) in [
+        ("now", None, tradeoff.before),
+        ("after the best set", Some(best.effective), tradeoff.best_leaves),
+        ("after the chosen set", Some(shown.answer.chosen.effective), tradeoff.leaves),
+    ] {
+        let at_most = if left.exact { "" } else { "at most " };
+        rows.add_row([
+            what.to_owned(),
+            parts::gbytes(effective.unwrap_or(0.0)),
+            format!("{at_most}{}", left.avoidable),
+            left.partial.to_string(),
+            left.in_use.to_string(),
+        ]);
+    }
+    writeln!(w)?;
+    write_table(w, &rows)
 }
 
 fn write_instances(shown: &Shown, w: &mut dyn Write) -> io::Result<()> {
@@ -82,7 +123,8 @@ fn write_alternatives(shown: &Shown, w: &mut dyn Write) -> io::Result<()> {
 pub fn alternatives(shown: &Shown) -> impl Iterator<Item = (&'static str, &Valued)> {
     let runner_up = shown.answer.runner_up.as_ref().map(|set| ("runner_up", set));
     let compact = shown.answer.most_compact.as_ref().map(|set| ("most_compact", set));
-    runner_up.into_iter().chain(compact)
+    let best = shown.answer.tradeoff.as_ref().map(|tradeoff| ("best_bandwidth", &tradeoff.best));
+    best.into_iter().chain(runner_up).chain(compact)
 }
 
 fn write_compared(shown: &Shown, w: &mut dyn Write) -> io::Result<()> {

@@ -1,5 +1,6 @@
 //! The answer as JSON.
 
+use bandpilot_dispatch::Fragmentation;
 use serde_json::{Map, Value, json};
 
 use super::Shown;
@@ -20,6 +21,7 @@ pub fn value(shown: &Shown) -> Value {
         ("placement", json!(parts::gpus_json(cluster, &answer.chosen.placement))),
         ("upper_bound_gbytes_per_s", json!(answer.upper_bound)),
         ("gap", json!(answer.gap)),
+        ("tradeoff", tradeoff(shown)),
         ("instances", json!(instances(shown))),
         ("alternatives", json!(others(shown))),
         ("compared", json!(compared(shown))),
@@ -46,6 +48,29 @@ fn request(shown: &Shown) -> Value {
         "collective": shown.collective.name(),
         "protect": request.protect,
         "spare_hosts": request.spare_hosts,
+    })
+}
+
+fn tradeoff(shown: &Shown) -> Value {
+    let Some(tradeoff) = &shown.answer.tradeoff else { return Value::Null };
+    let left = |left: &Fragmentation| {
+        json!({
+            "avoidable_partial_hosts": left.avoidable,
+            "partial_hosts": left.partial,
+            "hosts_in_use": left.in_use,
+            "exact": left.exact,
+        })
+    };
+    json!({
+        "share": tradeoff.share,
+        "best_gbytes_per_s": tradeoff.best.effective,
+        "chosen_gbytes_per_s": shown.answer.chosen.effective,
+        "price_gbytes_per_s": tradeoff.price,
+        "before": left(&tradeoff.before),
+        "after_best": left(&tradeoff.best_leaves),
+        "after_chosen": left(&tradeoff.leaves),
+        "proven": tradeoff.proven,
+        "avoidable_partial_hosts_bound": tradeoff.avoidable_bound,
     })
 }
 

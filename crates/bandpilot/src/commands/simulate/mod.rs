@@ -182,7 +182,10 @@ fn options(options: &Options) -> About {
         aging_s,
         two_stage_theta_s,
         round_s,
+        compass_tau,
+        compass_beta,
         least_rate,
+        tradeoff,
         search_steps,
     } = options;
     let theta = two_stage_theta_s.map_or(Value::from("by the trace"), Value::from);
@@ -198,7 +201,10 @@ fn options(options: &Options) -> About {
         "aging_s": aging_s,
         "two_stage_theta_s": theta,
         "round_s": round_s,
+        "compass_tau": compass_tau,
+        "compass_beta": compass_beta,
         "least_rate": least_rate,
+        "tradeoff": tradeoff,
         "search_steps": search_steps,
     });
     match all {

@@ -34,6 +34,9 @@ fn summary(page: &mut Page, result: &Studied, of: &OfEta, few: &[i64]) {
     page.section(&format!("Eta {}", of.eta), "");
     if let Some(sentence) = result.sentence(of) {
         page.lead(&format!("{sentence}."));
+        if let Some(left_out) = result.left_out() {
+            page.text(&format!("It is {left_out}."));
+        }
     }
     if let Some((fewest, most)) = of.hosts() {
         page.text(&format!("Clusters of {fewest} to {most} hosts."));
@@ -76,10 +79,11 @@ fn figures(result: &Studied, of: &OfEta) -> Table {
 
 fn by_window(page: &mut Page, result: &Studied, of: &OfEta) {
     let names: Vec<String> = result.policies.iter().map(ToString::to_string).collect();
-    let first = result.cut.windows.first().map_or(0, |window| window.number);
-    let at = |played: usize| (result.cut.windows[of.played[played].window].number - first) as f64;
+    let number = |played: &usize| result.cut.windows[of.played[*played].window].number;
+    let first = of.counted.first().map_or(0, number);
+    let at = |played: usize| (number(&played) - first) as f64;
     let last = of.counted.last().map_or(1.0, |last| at(*last));
-    let time = Axis::count(&format!("window, from number {first} on"), last.max(1.0));
+    let time = Axis::count(&format!("windows after number {first}"), last.max(1.0));
     page.legend(names.iter().map(String::as_str));
     let drawn = |figure: &dyn Fn(usize, usize) -> Option<f64>| -> Vec<Line<'_>> {
         let line = |(series, name)| {

@@ -6,7 +6,7 @@ use bandpilot_sim::Policy;
 use serde_json::{Map, Value, json};
 
 use super::cut::Cut;
-use super::verdict::{CLOSE, FIGURES, Match, OfEta, Over, rivals};
+use super::verdict::{CLOSE, FIGURES, Match, OfEta, Over, no_rival, rivals};
 use crate::cli::SizeBy;
 use crate::commands::ground::Remarks;
 use crate::commands::simulate::text::{fixed, value_json, wrapped};
@@ -148,6 +148,16 @@ impl Studied {
         ))
     }
 
+    /// The policies that it is not set against, and why.
+    pub fn left_out(&self) -> Option<String> {
+        let others = self.policies.iter().enumerate().filter(|(at, _)| *at != self.judged);
+        let why = others.filter_map(|(_, other)| {
+            Some(format!("{other} ({})", no_rival(self.policies[self.judged], *other)?))
+        });
+        let why: Vec<String> = why.collect();
+        (!why.is_empty()).then(|| format!("not set against {}", why.join(", ")))
+    }
+
     fn lost(&self, w: &mut dyn Write, of: &OfEta) -> io::Result<()> {
         let mut lost: Vec<&Match> = of.matches.iter().filter(|one| one.lost()).collect();
         if lost.is_empty() {
@@ -214,6 +224,9 @@ impl Studied {
         self.figures(w, of)?;
         if let Some(sentence) = self.sentence(of) {
             writeln!(w, "\n{}", wrapped(&sentence))?;
+            if let Some(left_out) = self.left_out() {
+                writeln!(w, "{}", wrapped(&left_out))?;
+            }
         }
         self.lost(w, of)
     }

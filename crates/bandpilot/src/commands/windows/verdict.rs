@@ -120,7 +120,7 @@ pub const FIGURES: [Figure; 10] = [
         key: "enl_mean",
         head: "ENL",
         decimals: 3,
-        meaning: "whole hosts that a repack would free, while jobs wait and WCC holds",
+        meaning: "whole hosts that a repack would free, while jobs wait",
         of: |m| or_none_waited(m, m.enl_mean),
         ..SECONDS
     },
@@ -155,7 +155,7 @@ pub const FIGURES: [Figure; 10] = [
         head: "BOUND %",
         scale: 100.0,
         decimals: 1,
-        meaning: "time in which AFR and N*SIF may be less than is said",
+        meaning: "time in which AFR, N*SIF and ENL may be less than is said",
         of: |m| m.bound_share,
         ..SECONDS
     },
@@ -243,10 +243,22 @@ impl OfEta {
     }
 }
 
+/// Why the judged policy is not set against another one.
+pub fn no_rival(judged: Policy, other: Policy) -> Option<&'static str> {
+    if other.placement.bound {
+        Some("only counts GPUs")
+    } else if other.repacks() {
+        Some("packs everything anew")
+    } else if other.splits() && !judged.splits() {
+        Some("splits instances")
+    } else {
+        None
+    }
+}
+
 /// Policies that the judged one is set against.
 pub fn rivals(policies: &[Policy], judged: usize) -> Vec<usize> {
-    let is =
-        |at: &usize| *at != judged && !policies[*at].repacks() && !policies[*at].placement.bound;
+    let is = |at: &usize| *at != judged && no_rival(policies[judged], policies[*at]).is_none();
     (0..policies.len()).filter(is).collect()
 }
 
