@@ -1,7 +1,5 @@
 //! Where instances go.
 
-use std::collections::BTreeSet;
-
 use bandpilot_core::HostId;
 
 use super::content::{Kind, slot_width};
@@ -38,39 +36,13 @@ impl Space {
         slotted + weigh(&self.index.empty, |cells| (cells & !1) / width)
     }
 
-    /// Plays the placement on the number of hosts in each group, the full instances first.
+    /// Plays the placement on a copy: orphans may take what an anchor leaves of its slot.
     fn admits_rest(&self, gang: &Gang) -> bool {
-        let count =
-            |groups: &[BTreeSet<u32>]| -> Vec<usize> { groups.iter().map(BTreeSet::len).collect() };
-        let (mut slotted, mut empty) = (count(&self.index.slotted), count(&self.index.empty));
-        let width = slot_width(gang.gpus);
-        let mut vacancies = 0;
-        for _ in 0..gang.instances {
-            let at = (width..slotted.len()).find(|residual| slotted[*residual] > 0);
-            let left = if let Some(at) = at {
-                slotted[at] -= 1;
-                at - width
-            } else {
-                let at = (width..empty.len()).find(|at| empty[*at] > 0 && at & !1 >= width);
-                let Some(at) = at else { return false };
-                empty[at] -= 1;
-                vacancies += at & 1;
-                (at & !1) - width
-            };
-            slotted[left] += 1;
-            vacancies += width - gang.gpus;
-        }
-        let sum = |counts: &[usize], each: fn(usize) -> usize| -> usize {
-            counts.iter().enumerate().map(|(at, count)| count * each(at)).sum()
-        };
-        if gang.rest == 1 {
-            let index = &self.index;
-            let open = weigh(&index.open, |open| open) + weigh(&index.rooms, |room| room);
-            return open + vacancies + sum(&empty, |cells| cells) > 0;
-        }
-        let width = slot_width(gang.rest);
-        let slotted = slotted.iter().skip(width).any(|count| *count > 0);
-        slotted || (width..empty.len()).any(|at| empty[at] > 0 && at & !1 >= width)
+        let mut copy = self.clone();
+        gang.sizes().all(|gpus| {
+            let place = copy.place_of(gpus, |_| true);
+            place.inspect(|node| copy.enter(new(gang, gpus), *node)).is_some()
+        })
     }
 
     /// Places a gang and moves nothing; `None`, and nothing is changed, if it is not admitted.
