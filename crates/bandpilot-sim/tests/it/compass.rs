@@ -61,7 +61,7 @@ fn moves_cost_no_more_than_the_wait_that_they_save() {
     // A move of four GPUs costs 4 x 10 GPU-seconds; the eight would wait for the end of job 0.
     for (left_s, beta, moves) in [(4.0, 1.0, false), (6.0, 1.0, true), (4.0, 2.0, true)] {
         let costs = Costs { migration_s: 10.0, ..Costs::default() };
-        let options = Options { costs, compass_beta: beta, ..Options::default() };
+        let options = Options { costs, compass_beta: beta, compass_tau: 9, ..Options::default() };
         let mut scheduler = moving(hosts(&[8; 2]), &options);
         step(&mut scheduler, 0.0, &jobs(&[(4, left_s + 1.0), (4, 1.0), (4, 500.0), (4, 1.0)]));
         let effects = step(&mut scheduler, 1.0, &[finish(1), finish(3), submit(4, 8, 9.0)]);
@@ -74,7 +74,7 @@ fn moves_cost_no_more_than_the_wait_that_they_save() {
 fn jobs_that_are_nearly_done_or_of_higher_priority_stay() {
     let two_hosts = |left_s: f64, priority: i32| {
         let costs = Costs { migration_s: 10.0, ..Costs::default() };
-        let options = Options { costs, ..Options::default() };
+        let options = Options { costs, compass_tau: 9, ..Options::default() };
         let mut scheduler = moving(hosts(&[8; 2]), &options);
         let mut events = jobs(&[(4, 500.0), (4, 500.0), (2, left_s), (4, 500.0)]);
         if let Event::Submit { ask, .. } = &mut events[2] {
@@ -83,7 +83,7 @@ fn jobs_that_are_nearly_done_or_of_higher_priority_stay() {
         step(&mut scheduler, 0.0, &events);
         // Held: 4 + 4, 2 + 4; then 4, 2.
         let effects = step(&mut scheduler, 1.0, &[finish(0), finish(3), submit(4, 8, 99.0)]);
-        effects.iter().any(|effect| *effect == preempt(2))
+        effects.contains(&preempt(2))
     };
     assert!(two_hosts(400.0, 0));
     assert!(!two_hosts(400.0, 1));

@@ -272,7 +272,7 @@ proptest! {
             let play = || with_setting(&hosts, &workload, 1, |setting| {
                 let scheduler = Policy::parse(&policy).unwrap().scheduler(setting).unwrap();
                 let rule = policy.split('/').next_back().unwrap();
-                let splits = ["compact", "bandpilot"].contains(&rule);
+                let splits = ["compact", "bandpilot", "bandpilot-tradeoff"].contains(&rule);
                 let mut watch = Watch { hosts: &hosts, splits, counts: rule == "counting" };
                 simulate_with(setting, scheduler, &mut watch).unwrap()
             });
