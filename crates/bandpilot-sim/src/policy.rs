@@ -189,7 +189,7 @@ pub const PLACEMENTS: [PlacementName; 15] = [
     },
     PlacementName {
         name: "compass",
-        summary: "anchors in slots, single GPUs beside them; the fewest jobs move if that lets one start (COMPASS-ABS, repaired)",
+        summary: "anchors in slots (COMPASS-ABS, repaired); few jobs move, to let another one start",
         seeded: false,
         bound: false,
         make: |setting| Some(Box::new(Compass::moving(setting.options))),

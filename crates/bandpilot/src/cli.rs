@@ -72,6 +72,9 @@ Placements:
   bandpilot-tradeoff like bandpilot, but a share of the bandwidth is given up for less fragmentation
   drain       best-fit; the least used hosts are emptied for a job that does not fit
   repack      best-fit; running jobs are packed anew round by round
+  compass     anchors in slots (COMPASS-ABS, repaired); few jobs move, to let another one start
+  compass-printed the same as the paper prints it: compacted after every event
+  compass-place-only the same, nobody moves
 
 Policies run side by side; results do not depend on the number of threads. The exit code is 6 if rows of
 the trace are wrong or jobs fit on no idle cluster: the figures are of the others.";

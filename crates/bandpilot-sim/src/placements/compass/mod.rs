@@ -25,7 +25,7 @@ const MOST_LEAST: usize = 100_000;
 ///
 /// Jobs are moved as few as will do and only while others wait: so that the first waiting job fits, if as many GPUs as it asks for
 /// are idle and the moves cost no more than a multiple (`compass_beta`) of what it would lose by waiting until it fits as estimates tell; and
-/// so that no more than `compass_tau` hosts are partial that need not be. A move costs the GPUs of the whole job times the time that a
+/// so that no more than `compass_tau` hosts are partial that need not be, which is not weighed against any wait. A move costs the GPUs of the whole job times the time that a
 /// migration takes. Jobs that have less work left than that, or a higher priority than the first waiting one, stay where they are, and so do
 /// jobs that share a GPU.
 #[derive(Debug)]
