@@ -95,6 +95,9 @@ pub struct Compact {
     /// State file to write: what runs after the moves
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Overwrite the file if it is there
+    #[arg(long, requires = "out")]
+    pub force: bool,
 }
 
 fn beta(text: &str) -> Result<f64, String> {

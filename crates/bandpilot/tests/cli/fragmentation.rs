@@ -8,7 +8,7 @@ const COMMAND: [&str; 6] =
     ["cluster", "fragmentation", "--cluster", "cluster.toml", "--state", "state.toml"];
 
 /// A cluster file of so many hosts of 8 GPUs and, if any, of so many of 4.
-fn cluster(eights: usize, fours: usize) -> String {
+pub fn cluster(eights: usize, fours: usize) -> String {
     let mut text = "name = 'big'\n".to_owned();
     for (name, model, gpus, hosts) in [("e", "H100", 8, eights), ("f", "A10", 4, fours)] {
         if hosts > 0 {
@@ -19,7 +19,7 @@ fn cluster(eights: usize, fours: usize) -> String {
     text
 }
 
-fn job(name: &str, placement: &str, more: &str) -> String {
+pub fn job(name: &str, placement: &str, more: &str) -> String {
     format!("[[job]]\nname = '{name}'\nplacement = '{placement}'\n{more}\n")
 }
 

@@ -178,7 +178,7 @@ fn fragmentation() {
 fn compact() {
     let folder = prepared();
     let path = folder.path();
-    let lab = "compact --cluster cluster.toml --state fragmented.toml";
+    let lab = "compact --cluster remark.toml --state fragmented.toml";
     let values = [
         json(path, &format!("{lab} --out moved.toml")),
         json(path, &format!("{lab} --for 8 --expected-wait 10m")),

@@ -1,12 +1,13 @@
 //! Which jobs to move.
 
-use std::collections::BTreeMap;
-
-use bandpilot_core::{ClusterState, GpuMask, HostId, Placement};
+use bandpilot_core::{ClusterState, HostId};
 use bandpilot_fragmentation::{
     Gang, Goal, Measures, Occupancy, Plan, Price, Rules, Shift, Space, measures,
 };
+use bandpilot_readers::Diagnostic;
 
+use super::carry::{Carried, Moved, carry};
+use super::tidy::tidy_pool;
 use super::too_wide;
 use crate::cli::{Compact, Wanted};
 use crate::commands::fragmentation::Stand;
@@ -28,17 +29,6 @@ pub enum Verdict {
     },
 }
 
-/// An instance that goes on elsewhere.
-#[derive(Debug, Clone, Copy)]
-pub struct Moved {
-    /// Its job, by place in the state.
-    pub job: usize,
-    /// Where it is.
-    pub from: (HostId, GpuMask),
-    /// Where it goes.
-    pub to: (HostId, GpuMask),
-}
-
 /// What is advised, with what comes of it.
 pub struct Advice {
     /// In a word.
@@ -57,6 +47,8 @@ pub struct Advice {
     pub after_figures: Measures,
     /// What runs afterwards.
     pub after: ClusterState,
+    /// What the state afterwards does not tell.
+    pub remarks: Vec<Diagnostic>,
     /// Hosts for the job that waits, with the GPUs of its instances there.
     pub then: Vec<(HostId, usize)>,
 }
@@ -69,9 +61,9 @@ pub fn advise(stand: &Stand, args: &Compact) -> Result<Advice, Failure> {
     let before = measures(&stand.occupancy);
     let (verdict, shifts) = match args.wanted {
         Some(wanted) => fit(stand, args, wanted)?,
-        None => tidy(stand, args, &before),
+        None => tidy(stand, args.tau, &before),
     };
-    let (moves, after) = applied(stand, &shifts);
+    let Carried { moves, after, remarks } = carry(stand, &shifts);
     let occupancy = Occupancy::of(&stand.cluster, &after);
     let mut jobs: Vec<usize> = moves.iter().map(|moved| moved.job).collect();
     jobs.sort_unstable();
@@ -91,6 +83,7 @@ pub fn advise(stand: &Stand, args: &Compact) -> Result<Advice, Failure> {
         moves,
         after,
         then,
+        remarks,
     })
 }
 
@@ -123,6 +116,11 @@ fn spaces(stand: &Stand) -> impl Iterator<Item = (usize, Space)> + '_ {
     pools.map(|pool| (pool, Space::of(&stand.occupancy, pool, Rules::Repaired)))
 }
 
+/// GPUs of a job, on hosts of all pools: it is stopped as a whole.
+fn gpus(stand: &Stand, job: u32) -> f64 {
+    stand.state.jobs.get(job as usize).map_or(f64::INFINITY, |job| job.placement.gpus() as f64)
+}
+
 /// Moves that let a job start, on the hosts where they cost least.
 fn fit(stand: &Stand, args: &Compact, wanted: Wanted) -> Result<(Verdict, Vec<Shift>), Failure> {
     let gangs: Vec<(Gang, Space)> = spaces(stand)
@@ -137,7 +135,7 @@ fn fit(stand: &Stand, args: &Compact, wanted: Wanted) -> Result<(Verdict, Vec<Sh
     if gangs.iter().any(|(gang, space)| space.reached(&Goal::Fit(*gang))) {
         return Ok((Verdict::NothingToDo, Vec::new()));
     }
-    let of = |_: u32, gpus: usize| gpus as f64 * args.migration_cost;
+    let of = |job: u32, _: usize| gpus(stand, job) * args.migration_cost;
     let best = |most: f64| -> Option<Plan> {
         let price = Price { of: &of, most };
         let plans = gangs.iter().filter_map(|(gang, space)| space.plan(&Goal::Fit(*gang), &price));
@@ -152,21 +150,18 @@ fn fit(stand: &Stand, args: &Compact, wanted: Wanted) -> Result<(Verdict, Vec<Sh
     })
 }
 
-/// Moves after which fewer hosts are partial, pool by pool as few as can be had.
-fn tidy(stand: &Stand, args: &Compact, before: &Measures) -> (Verdict, Vec<Shift>) {
+/// Moves after which fewer hosts are partial, pool by pool as few as were found.
+fn tidy(stand: &Stand, tau: usize, before: &Measures) -> (Verdict, Vec<Shift>) {
     let (mut shifts, mut left) = (Vec::new(), false);
-    for (pool, space) in spaces(stand) {
-        let of = &before.pools[pool];
-        let most = of.figures.least.partial + args.tau;
-        if of.figures.partial <= most {
-            continue;
+    let of = |job: u32, _: usize| gpus(stand, job);
+    let price = Price { of: &of, most: f64::INFINITY };
+    for (pool, of_pool) in before.pools.iter().enumerate() {
+        if of_pool.figures.avoidable() > tau {
+            let most = of_pool.figures.least.partial + tau;
+            let found = tidy_pool(&stand.occupancy, pool, most, &price);
+            left |= found.is_empty();
+            shifts.extend(found);
         }
-        // Pinned instances may keep some partial.
-        let first = most.max(of.least_movable.partial);
-        let plan = (first..of.figures.partial)
-            .find_map(|most| space.plan(&Goal::Partial(most), &Price::GPUS));
-        left |= plan.is_none();
-        shifts.extend(plan.into_iter().flat_map(|plan| plan.shifts));
     }
     let verdict = match (shifts.is_empty(), left) {
         (false, _) => Verdict::Moves,
@@ -174,46 +169,6 @@ fn tidy(stand: &Stand, args: &Compact, before: &Measures) -> (Verdict, Vec<Shift
         (true, false) => Verdict::NothingToDo,
     };
     (verdict, shifts)
-}
-
-/// The shifts with GPUs by index, and what runs then. All jobs that are moved give their GPUs back first; each instance then gets
-/// those with the lowest indexes.
-fn applied(stand: &Stand, shifts: &[Shift]) -> (Vec<Moved>, ClusterState) {
-    let mut after = stand.state.clone();
-    let mut instances: BTreeMap<usize, Vec<(HostId, GpuMask)>> = BTreeMap::new();
-    let mut leaving = Vec::new();
-    for shift in shifts {
-        let job = shift.job as usize;
-        let of_job =
-            instances.entry(job).or_insert_with(|| stand.state.jobs[job].instances().collect());
-        let at = of_job
-            .iter()
-            .position(|(host, mask)| *host == shift.from && mask.count() == shift.gpus);
-        let Some(at) = at else { continue };
-        let from = of_job.remove(at);
-        let free = &mut after.free[from.0.index()];
-        *free = free.union(from.1);
-        leaving.push((job, from, shift.to));
-    }
-    leaving.sort_by_key(|(job, from, to)| (*to, std::cmp::Reverse(from.1.count()), *job, *from));
-    let mut moves = Vec::with_capacity(leaving.len());
-    for (job, from, to) in leaving {
-        let free = &mut after.free[to.index()];
-        let mask = free.lowest(from.1.count());
-        *free = free.without(mask);
-        instances.entry(job).or_default().push((to, mask));
-        moves.push(Moved { job, from, to: (to, mask) });
-    }
-    for (job, of_job) in instances {
-        let size = of_job.first().map_or(0, |(_, mask)| mask.count());
-        let alike = of_job.iter().all(|(_, mask)| mask.count() == size);
-        let job = &mut after.jobs[job];
-        // Two of them on one host would otherwise be taken for one.
-        job.instance_gpus = if alike { Some(size) } else { job.instance_gpus };
-        job.placement = Placement::new(of_job);
-    }
-    moves.sort_by_key(|moved| (moved.job, moved.from));
-    (moves, after)
 }
 
 /// Where the job goes then.

@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 use super::advice::{Advice, Verdict};
 use crate::cli::{Compact, Wanted};
 use crate::commands::fragmentation::Stand;
+use crate::commands::fragmentation::picture;
 use crate::commands::fragmentation::show::{write_head, write_wrapped};
-use crate::output::{Output, table, write_table};
+use crate::commands::ground::Remarks;
+use crate::output::{Output, remarks_json, table, write_table};
 
 /// What is shown.
 pub struct Shown {
@@ -19,12 +21,20 @@ pub struct Shown {
     wanted: Option<Wanted>,
     migration_s: f64,
     out: Option<String>,
+    remarks: Remarks,
 }
 
 impl Shown {
     /// Of some advice.
-    pub fn new(stand: Stand, advice: Advice, args: &Compact, out: Option<String>) -> Self {
-        Self { stand, advice, wanted: args.wanted, migration_s: args.migration_cost, out }
+    pub fn new(
+        stand: Stand,
+        advice: Advice,
+        args: &Compact,
+        out: Option<String>,
+        remarks: Remarks,
+    ) -> Self {
+        let (wanted, migration_s) = (args.wanted, args.migration_cost);
+        Self { stand, advice, wanted, migration_s, out, remarks }
     }
 
     fn gpus(&self, (host, mask): (HostId, GpuMask)) -> String {
@@ -78,7 +88,7 @@ impl Shown {
         let mut rows = table(&["JOB", "GPUS", "FROM", "TO"]);
         for moved in &self.advice.moves {
             rows.add_row([
-                self.name(moved.job).to_owned(),
+                picture::name(self.name(moved.job)),
                 moved.to.1.count().to_string(),
                 self.gpus(moved.from),
                 self.gpus(moved.to),
@@ -176,6 +186,7 @@ impl Output for Shown {
             "after": figures_json(&after_figures.total.figures),
             "fits": fits,
             "out": self.out,
+            "diagnostics": remarks_json(&self.remarks),
         })
     }
 }
