@@ -69,8 +69,7 @@ impl Fill {
     /// split freely has instances of one GPU: what its split leaves partial could have been avoided by another.
     pub fn after(&self, set: &Placement, unit: usize) -> Fragmentation {
         let mut instances = vec![0; self.pools.len()];
-        let mut partial: usize = self.pools.iter().map(|pool| pool.partial).sum();
-        let mut in_use: usize = self.pools.iter().map(|pool| pool.in_use).sum();
+        let (mut partial, mut in_use) = self.filled();
         for (host, mask) in set.shares() {
             let before = &self.hosts[host.index()];
             instances[before.pool] += mask.count() / unit;
@@ -96,6 +95,12 @@ impl Fill {
 
     pub(crate) fn hosts(&self) -> impl Iterator<Item = (HostId, HostFill)> {
         (0..).map(HostId).zip(self.hosts.iter().copied())
+    }
+
+    /// Partial hosts and hosts in use, as they are.
+    pub(crate) fn filled(&self) -> (usize, usize) {
+        let pools = self.pools.iter();
+        pools.fold((0, 0), |(partial, in_use), pool| (partial + pool.partial, in_use + pool.in_use))
     }
 
     pub(crate) fn pools(&self) -> usize {

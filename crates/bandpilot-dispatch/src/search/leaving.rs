@@ -67,7 +67,7 @@ pub(super) struct Leaving<'s> {
 impl<'s> Leaving<'s> {
     /// For `gpus` GPUs on hosts of the pools that `usable` says.
     pub(super) fn new(fill: &'s Fill, gpus: usize, unit: usize, usable: &[bool]) -> Self {
-        let now = fill.now();
+        let (partial, in_use) = fill.filled();
         let instances = gpus / unit;
         let least = |pool, count| signed(fill.least_partial(pool, unit, count).partial);
         let pools = 0..fill.pools();
@@ -86,7 +86,7 @@ impl<'s> Leaving<'s> {
             };
             Unavoidable::ByPool(pools.map(of_pool).collect())
         };
-        let filled = change(signed(now.partial), signed(now.in_use));
+        let filled = change(signed(partial), signed(in_use));
         Self { fill, unit, filled, unavoidable }
     }
 

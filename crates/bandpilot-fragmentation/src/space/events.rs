@@ -29,9 +29,9 @@ impl Space {
     }
 
     fn enter_gang(&mut self, gang: &Gang) -> bool {
-        // Fillers that are moved beside an anchor may leave an empty host for the next instance; without any the test is exact.
+        // Fillers that are moved beside an anchor may leave an empty host for the next instance.
         let moves_help = gang.sizes().any(|gpus| gpus > 0 && !gpus.is_power_of_two());
-        if !moves_help && !self.admits(gang) || gang.sizes().any(|gpus| gpus == 0) {
+        if !moves_help && !self.may_admit(gang) || gang.sizes().any(|gpus| gpus == 0) {
             return false;
         }
         gang.sizes().all(|gpus| {

@@ -8,19 +8,23 @@ use super::{Gang, Space};
 use crate::Instance;
 
 impl Space {
-    /// True if the space has places for all instances of a gang as it is, moving nothing. Looks at no single host.
+    /// True if the space has places for all instances of a gang as it is, moving nothing. Looks at no single host, unless one of the
+    /// instances is smaller: then it is tried on a copy.
     pub fn admits(&self, gang: &Gang) -> bool {
+        // Orphans may take what an anchor leaves of its slot, so that a smaller instance cannot be told by numbers of hosts.
+        let tried = |mut copy: Self| copy.place(gang).is_some();
+        self.may_admit(gang) && (gang.rest == 0 || gang.gpus == 1 || tried(self.clone()))
+    }
+
+    /// False only if there are too few places; exact where no instance is smaller.
+    pub(super) fn may_admit(&self, gang: &Gang) -> bool {
         if gang.sizes().any(|gpus| gpus == 0) {
             return false;
         }
         if gang.gpus == 1 {
             return self.filler_places() >= gang.instances + gang.rest;
         }
-        let width = slot_width(gang.gpus);
-        if self.slots(width) < gang.instances {
-            return false;
-        }
-        gang.rest == 0 || self.admits_rest(gang)
+        self.slots(slot_width(gang.gpus)) >= gang.instances
     }
 
     /// Places for instances of one GPU.
@@ -36,18 +40,9 @@ impl Space {
         slotted + weigh(&self.index.empty, |cells| (cells & !1) / width)
     }
 
-    /// Plays the placement on a copy: orphans may take what an anchor leaves of its slot.
-    fn admits_rest(&self, gang: &Gang) -> bool {
-        let mut copy = self.clone();
-        gang.sizes().all(|gpus| {
-            let place = copy.place_of(gpus, |_| true);
-            place.inspect(|node| copy.enter(new(gang, gpus), *node)).is_some()
-        })
-    }
-
     /// Places a gang and moves nothing; `None`, and nothing is changed, if it is not admitted.
     pub fn place(&mut self, gang: &Gang) -> Option<Vec<(HostId, usize)>> {
-        if !self.admits(gang) {
+        if !self.may_admit(gang) {
             return None;
         }
         let start = self.log.len();

@@ -103,32 +103,41 @@ impl<'a> Bandpilot<'a> {
         }
     }
 
-    /// The set to choose of so many GPUs in units of `unit`, and what it gets beside the running jobs if it was searched
-    /// across hosts, GB/s.
+    /// The set to choose of so many GPUs in units of `unit`. With `job`, nothing if that would be too slow even on the best set.
     fn chosen(
         &mut self,
-        gpus: usize,
-        unit: usize,
+        (gpus, unit): (usize, usize),
         models: ModelSet,
+        job: Option<JobId>,
         room: &Room<'_>,
-    ) -> Option<(Placement, Option<f64>)> {
+    ) -> Option<Placement> {
         let (best, effective) = self.best(gpus, unit, models, room)?;
+        let fast_enough = |rule: &mut Self, set: &Placement, effective| {
+            job.is_none_or(|job| rule.is_fast_enough(job, set, effective, room))
+        };
+        // What was not searched across hosts is inside one.
+        if let Some(effective) = effective
+            && !fast_enough(self, &best, effective)
+        {
+            return None;
+        }
         if self.trade.is_none() {
-            return Some((best, effective));
+            return Some(best);
         }
         let most = effective.unwrap_or_else(|| self.scene.predictor().isolated(&best));
-        Some(self.traded(&best, most, Kind { gpus, unit, models }, room))
+        let (set, effective) = self.traded(&best, most, Kind { gpus, unit, models }, room)?;
+        Some(if fast_enough(self, &set, effective) { set } else { best })
     }
 
-    /// Of the sets within the share of the best, which reaches `most`, the one that leaves the least.
+    /// Of the sets within the share of the best, which reaches `most`, the one that leaves the least, and what it gets, GB/s.
     fn traded(
         &mut self,
         best: &Placement,
         most: f64,
         kind: Kind,
         room: &Room<'_>,
-    ) -> (Placement, Option<f64>) {
-        let Some(trade) = &mut self.trade else { return (best.clone(), Some(most)) };
+    ) -> Option<(Placement, f64)> {
+        let trade = self.trade.as_mut()?;
         let floor = (1.0 - trade.share) * most;
         let fill = trade.filling.of(room);
         let mut request = request(kind.gpus, kind.unit);
@@ -142,11 +151,9 @@ impl<'a> Bandpilot<'a> {
         let known = Some(best);
         let least =
             least_fragmentation(&self.scene, &scope, &request, &fill, floor, known, &options);
-        match least {
-            Ok(least) => (least.found.placement, Some(least.found.effective)),
-            // The best set is worth enough itself.
-            Err(_) => (best.clone(), Some(most)),
-        }
+        // The best set is worth enough itself.
+        let or_best = |_| (best.clone(), most);
+        Some(least.map_or_else(or_best, |least| (least.found.placement, least.found.effective)))
     }
 
     /// The best set of so many GPUs in units of `unit`, and what it gets beside the running jobs if it was searched across
@@ -235,21 +242,16 @@ impl PlacementRule for Bandpilot<'_> {
         let units = self.units.units(shape);
         let (size, rest) = (units.instance_gpus as usize, units.rest_gpus as usize);
         let full = size * units.instances as usize;
-        let (set, effective) = match (full, rest) {
-            (0, rest) => self.chosen(rest, rest, units.models, room)?,
-            (full, 0) => self.chosen(full, size, units.models, room)?,
+        // Only a split of its own choice may be too slow, and that has no rest.
+        let own = (!shape.stated).then_some(job);
+        let set = match (full, rest) {
+            (0, rest) => self.chosen((rest, rest), units.models, own, room)?,
+            (full, 0) => self.chosen((full, size), units.models, own, room)?,
             (full, rest) => {
-                let (set, _) = self.chosen(full, size, units.models, room)?;
-                (self.with_rest(&set, rest, units.models, room)?, None)
+                let set = self.chosen((full, size), units.models, None, room)?;
+                self.with_rest(&set, rest, units.models, room)?
             }
         };
-        // Only a split of its own choice has no rest, and only that may be too slow.
-        if !shape.stated
-            && let Some(effective) = effective
-            && !self.is_fast_enough(job, &set, effective, room)
-        {
-            return None;
-        }
         let grant = Grant::Gpus(set);
         room.idle.take(&grant).then_some(grant)
     }
