@@ -25,7 +25,7 @@ pub use kept::Kept;
 pub use policy_numbers::PolicyNumbers;
 use request::{DISPATCH_EXAMPLES, EXPLAIN_EXAMPLES, collective};
 pub use request::{Dispatch, Explain, Files};
-pub use seeds::Seeds;
+pub use seeds::{OneOrMoreSeeds, Seeds};
 pub use slurm::{Slurm, SlurmConfig, SlurmDoctor, SlurmGranularity, SlurmState, SlurmVerify};
 pub use slurm_trace::{SlurmTrace, TenantColumn};
 pub use submit::Submit;
@@ -372,12 +372,8 @@ pub struct Simulate {
     /// Policies, each a queue order and a placement
     #[arg(long, value_name = "ORDER/PLACEMENT,..", required = true, value_delimiter = ',')]
     pub policy: Vec<String>,
-    /// Seed of random placement, faults and the mix
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    pub seed: u64,
-    /// Run each policy with several seeds: so many from 1 on, or a list such as 3,7 or 10-20
-    #[arg(long, value_name = "N", conflicts_with = "seed")]
-    pub seeds: Option<Seeds>,
+    #[command(flatten)]
+    pub seeds: OneOrMoreSeeds,
     #[command(flatten)]
     pub numbers: PolicyNumbers,
     #[command(flatten)]

@@ -2,8 +2,28 @@
 
 use std::str::FromStr;
 
+use clap::Args;
+
 /// Most seeds of one call.
 const MAX_SEEDS: u64 = 1_000;
+
+/// One seed, or several.
+#[derive(Debug, Args)]
+pub struct OneOrMoreSeeds {
+    /// Seed of random placement, faults and the mix
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// Run each policy with several seeds: so many from 1 on, or a list such as 3,7 or 10-20
+    #[arg(long, value_name = "N", conflicts_with = "seed")]
+    pub seeds: Option<Seeds>,
+}
+
+impl OneOrMoreSeeds {
+    /// All of them.
+    pub fn all(&self) -> Vec<u64> {
+        self.seeds.as_ref().map_or(vec![self.seed], |seeds| seeds.0.clone())
+    }
+}
 
 /// Seeds, each once, in the order in which they were given.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::conditions::long_seconds;
 use super::request::share;
-use super::{Conditions, PolicyNumbers, Seeds};
+use super::{Conditions, OneOrMoreSeeds, PolicyNumbers};
 
 pub const WINDOWS_EXAMPLES: &str = "Examples:
   bandpilot windows --trace trace.csv.gz --policy fifo/best-fit,fifo/fgd,fifo/drain,fifo/repack
@@ -62,12 +62,8 @@ pub struct Windows {
     /// Windows with fewer jobs are not played
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     pub least_jobs: u64,
-    /// Seed of random placement, faults and the mix
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    pub seed: u64,
-    /// Run with several seeds: so many from 1 on, or a list such as 3,7 or 10-20
-    #[arg(long, value_name = "N", conflicts_with = "seed")]
-    pub seeds: Option<Seeds>,
+    #[command(flatten)]
+    pub seeds: OneOrMoreSeeds,
     #[command(flatten)]
     pub numbers: PolicyNumbers,
     #[command(flatten)]

@@ -48,7 +48,7 @@ pub fn simulate(args: &Simulate) -> Result<Done, Failure> {
     let text = read_text(&args.trace)?;
     let read = read_trace(&file, &text)?;
     let bad_rows = read.value.bad_rows;
-    let seeds = args.seeds.as_ref().map_or(vec![args.seed], |seeds| seeds.0.clone());
+    let seeds = args.seeds.all();
     let stage = Stage::new(ground, policies, seeds, read.value, args);
     let about = about(args, &stage, &text);
     let kept = &args.kept;

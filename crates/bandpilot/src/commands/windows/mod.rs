@@ -40,7 +40,7 @@ pub fn windows(args: &Windows) -> Result<Done, Failure> {
     let read = read_trace(&file, &text)?;
     let bad_rows = read.value.bad_rows;
     remarks.extend(read.diagnostics.into_iter().map(|remark| (file.clone(), remark)));
-    let seeds = args.seeds.as_ref().map_or(vec![args.seed], |seeds| seeds.0.clone());
+    let seeds = args.seeds.all();
     let cut = cut::cut(args, &read.value, &seeds, &mut remarks)?;
     let played = play::play(args, &cut, &policies, &seeds)?;
     let judge = |(eta, played): (&f64, _)| verdict::judge(*eta, played, &policies, judged);
